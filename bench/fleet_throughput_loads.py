@@ -27,8 +27,8 @@ from pendula.fleet.scenarios.running import Run
 from pendula.fleet.tasks import DispatchParams, TaskStream
 from pendula.fleet.tick import Traffic, phases, track, traffic
 from pendula.fleet.tick.params import TrafficParams
-from pendula.fleet.traffic.demand import Exclusion
 from pendula.fleet.traffic.grants import Rule
+from pendula.fleet.traffic.lock_state import Exclusion
 
 
 class Kind(StrEnum):

@@ -15,8 +15,7 @@ from pendula.fleet.compiler.samples import FL_STD, reference_fleet
 from pendula.fleet.contracts import CommandMode, RollingTargetCommand
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import FleetEvent
-from pendula.fleet.gateway import Gateway
-from pendula.fleet.gateway.protocol import Received
+from pendula.fleet.gateway import Gateway, Received
 from pendula.fleet.map.routes import segments_of
 from pendula.fleet.ports import (
     Clock,
@@ -35,10 +34,9 @@ from pendula.fleet.scenarios.running import Applier
 from pendula.fleet.simulator.faults import STILL
 from pendula.fleet.tasks import DispatchStep, Operation, TaskEvent
 from pendula.fleet.tasks.model import TruckView
-from pendula.fleet.tick.aiming import RollingTarget
+from pendula.fleet.tick.aiming import Aim, RollingTarget
 from pendula.fleet.tick.params import TrafficParams
 from pendula.fleet.tick.records import Record
-from pendula.fleet.tick.targets import Aim
 from pendula.fleet.tick.traffic import TickInputs, TickOutputs
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome, Refusal

@@ -11,8 +11,7 @@ from pendula.fleet import events
 from pendula.fleet.contracts import PriorityClass, RobotHealth
 from pendula.fleet.events import HoldChanged, Incident, ReportDropped, Ticked, locks_digest, tick_events
 from pendula.fleet.scenarios import Run, shipped
-from pendula.fleet.tick.alarms import alert
-from pendula.fleet.tick.reasons import resource_id
+from pendula.fleet.tick.reasons import alert, resource_id
 from pendula.fleet.tick.records import Record, Retraction, Waiting
 from pendula.fleet.units import metres
 from tests.fleet.tick.troubled import Hall

@@ -10,9 +10,19 @@ from pendula.fleet.compiler import Report, compile_map, examine
 from pendula.fleet.map import CompiledMap, Envelope, RobotProfile, envelope_of, from_bytes, largest_envelope, to_bytes
 from pendula.fleet.map.liveness import Certificate, certify
 from pendula.fleet.map.planner import AtNode, Closed, OnEdge, Planner
-from pendula.fleet.map.progress import PoseJump, Progress, Snapper, advanced, started
 from pendula.fleet.map.reading import findings_of, read_fleet, read_params, read_profiles, read_source_map
-from pendula.fleet.map.routes import Pose, Projection, RoutePlan, plan_route, splice
+from pendula.fleet.map.routes import (
+    Pose,
+    PoseJump,
+    Progress,
+    Projection,
+    RoutePlan,
+    Snapper,
+    advanced,
+    plan_route,
+    splice,
+    started,
+)
 from pendula.fleet.model import (
     Code,
     CompileParams,

@@ -14,17 +14,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from pendula.documents import DocumentRefused, Format, read_bytes
 from pendula.fleet.map.reading import CriticalSection, Number, RobotProfileContract, SourceMapContract
-from pendula.fleet.model import (
-    MAJOR,
-    Code,
-    CurveKind,
-    Granularity,
-    MoveStyle,
-    Severity,
-    Stand,
-    TransitionKind,
-    Verb,
-)
+from pendula.fleet.model import MAJOR, Code, CurveKind, Granularity, MoveStyle, Severity, Stand, TransitionKind, Verb
 from pendula.kernel.canonical import Json, encode
 from pendula.kernel.errors import InputRefused
 

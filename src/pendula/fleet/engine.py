@@ -31,14 +31,14 @@ from pendula.fleet.map.routes import RoutePlan
 from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.sentences import sentence_of
 from pendula.fleet.tasks import Dispatch, DispatchStep, Operation, truck_views
-from pendula.fleet.tasks.drivers import Driver
+from pendula.fleet.tasks.book import Driver
 from pendula.fleet.tasks.model import TaskAlert
 from pendula.fleet.tasks.operators import ActionInbox, ActionResult, ActionType
+from pendula.fleet.tick.aiming import Aim, CommandBatch
 from pendula.fleet.tick.observing import LastDropped, TruckReport
 from pendula.fleet.tick.orders import AppliedOrder, Order, OrderKind
 from pendula.fleet.tick.records import Record
 from pendula.fleet.tick.saving import SavedRoute, plan_of
-from pendula.fleet.tick.targets import Aim, CommandBatch
 from pendula.fleet.tick.traffic import TickInputs, TickOutputs, Traffic
 from pendula.kernel.canonical import Json, encode
 from pendula.kernel.engine import NoOutside, Outcome, Outside, Reason, Refusal

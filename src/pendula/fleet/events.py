@@ -15,9 +15,9 @@ from pendula.fleet.contracts import Alert, HoldReason, OperatorAction, TaskState
 from pendula.fleet.sentences import incident_sentence, sentence_of
 from pendula.fleet.tasks.model import DispatchStep, TaskAlert, TaskEvent, Transition
 from pendula.fleet.tasks.operators import ActionResult
+from pendula.fleet.tick.aiming import Aim
 from pendula.fleet.tick.reasons import blocker_of, code_of, held_against, hold_reason, requested_id, resource_id
 from pendula.fleet.tick.records import Record
-from pendula.fleet.tick.targets import Aim
 from pendula.fleet.tick.traffic import TickOutputs
 from pendula.fleet.units import MILLION
 from pendula.kernel.canonical import Json

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from pendula.fleet.commands import Tick
 from pendula.fleet.events import FleetEvent
-from pendula.fleet.gateway.protocol import Gateway as RobotGateway
+from pendula.fleet.gateway import Gateway as RobotGateway
 from pendula.fleet.tasks import DispatchStep, TaskEvent
 from pendula.fleet.tasks.model import TruckView
 from pendula.fleet.tasks.ways import RoutePlanner

@@ -8,8 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from shapely.geometry import Point
 
-from pendula.fleet.checker import Disc, Judge, Level, Poses
-from pendula.fleet.checker.judge import Kind
+from pendula.fleet.checker import Disc, Judge, Kind, Level, Poses
 from pendula.fleet.compiler.samples import FL_STD
 from tests.fleet.judge import envelope
 

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from pendula.fleet import explain
 from pendula.fleet.compiler.samples import FL_STD
 from pendula.fleet.contracts import CommandMode, RollingTargetCommand
-from pendula.fleet.gateway import Gateway, Selected
-from pendula.fleet.gateway.protocol import Received, verbs
+from pendula.fleet.gateway import Gateway, Received, Selected, verbs
 from pendula.fleet.map.routes import RoutePlan
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.tasks import Operation

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from pendula.fleet import PoseJump, Progress, advanced, started
 from pendula.fleet.compiler.samples import FL_STD
-from pendula.fleet.map.progress import uncertainty_um
+from pendula.fleet.map.routes import uncertainty_um
 
 
 @pytest.mark.req("FLT-PLAN-15")

@@ -6,7 +6,7 @@ import pytest
 
 from pendula.fleet import AtNode, CompiledMap, OnEdge, Planner, Pose, RoutePlan, Snapper, compile_map, plan_route
 from pendula.fleet.compiler.samples import FL_STD, Sketch
-from pendula.fleet.map.progress import SnapParams
+from pendula.fleet.map.routes import SnapParams
 from tests.fleet.routes import on, route
 from tests.fleet.sites import scene
 

@@ -8,8 +8,7 @@ from msgspec import UNSET
 
 from pendula.fleet.contracts import RollingTargetCommand
 from pendula.fleet.engine import FleetEngine
-from pendula.fleet.gateway import ReportBatch, RobotRefused
-from pendula.fleet.gateway.protocol import Received
+from pendula.fleet.gateway import Received, ReportBatch, RobotRefused
 from pendula.fleet.runs import Recording, recording_disk
 from pendula.fleet.runs.managing import Manager
 from tests.fleet.test_contract import head_on

@@ -9,7 +9,7 @@ import pytest
 from pendula.fleet.engine import LOGGING_DEGRADED, LOGGING_RESTORED, FleetEngine
 from pendula.fleet.events import AlertRaised
 from pendula.fleet.runs import Recording, RingJournal
-from pendula.fleet.runs.ring_journal import TRY_AGAIN_AFTER
+from pendula.fleet.runs.recording import TRY_AGAIN_AFTER
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.sentences import DISK_NEARLY_FULL
 from pendula.kernel.canonical import Json

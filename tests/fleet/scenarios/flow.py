@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from pendula.fleet.scenarios import Run
-from pendula.fleet.tasks.drivers import OPERATING
+from pendula.fleet.tasks.book import OPERATING
 
 # A smaller advance does not count: noise moves a standing truck.
 LEAST_UM = 100_000

@@ -9,7 +9,7 @@ from pendula.fleet.contracts import OperatorAction
 from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.scenarios import Run
 from pendula.fleet.tasks.operators import ActionResult
-from pendula.fleet.tick.closures import shut_of
+from pendula.fleet.tick.orders import shut_of
 from tests.fleet.scenarios.random_runs import Case, site
 
 # The time trucks may need for the remaining tasks once all is open.

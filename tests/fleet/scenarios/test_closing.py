@@ -9,10 +9,10 @@ from pendula.fleet.contracts import OperatorAction, TaskState
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.gateway import read_gateway
 from pendula.fleet.scenarios import Run, Scenario, shipped
-from pendula.fleet.scenarios.names import ScenarioRefused
 from pendula.fleet.scenarios.reading import read_scenario
+from pendula.fleet.scenarios.running import ScenarioRefused
 from pendula.fleet.tick import phases
-from pendula.fleet.tick.closures import shut_of
+from pendula.fleet.tick.orders import shut_of
 from tests.campaigns import campaign_after
 from tests.fleet.scenarios.random_closings import changed, closed_and_opened
 from tests.fleet.scenarios.random_runs import drawn

@@ -7,7 +7,7 @@ from pendula.fleet import RoutePlan, splice
 from pendula.fleet.contracts import Phase, TaskState
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.simulator.faults import Fault, FaultKind
-from pendula.fleet.tasks.drivers import Driver
+from pendula.fleet.tasks.book import Driver
 from pendula.fleet.tick import TickInputs, TickOutputs
 from pendula.fleet.tick.records import Retraction
 from tests.campaigns import campaign_after

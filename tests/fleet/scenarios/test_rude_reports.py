@@ -8,7 +8,7 @@ from bench.fleet_throughput_loads import endless
 from pendula.fleet import RobotProfile, compile_map
 from pendula.fleet.compiler.generated_maps import live_map
 from pendula.fleet.compiler.samples import FL_STD
-from pendula.fleet.map.progress import apart_um
+from pendula.fleet.map.routes import apart_um
 from pendula.fleet.scenarios import Run
 from pendula.fleet.simulator import Fault, FaultKind, WorldSettings
 from pendula.fleet.tick.params import TrafficParams

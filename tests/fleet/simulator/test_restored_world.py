@@ -12,8 +12,7 @@ from pendula.fleet.events import Incident
 from pendula.fleet.gateway import read_gateway
 from pendula.fleet.map.geometry import turn_urad
 from pendula.fleet.scenarios import Run, shipped
-from pendula.fleet.simulator.connection import SimulatedGateway
-from pendula.fleet.simulator.world import World, restored_world
+from pendula.fleet.simulator.world import SimulatedGateway, World, restored_world
 from pendula.fleet.units import MILLION
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from pendula.fleet.contracts import Phase, TaskState
 from pendula.fleet.tasks import OperationFailed, PriorityChanged, TaskEvent, TaskOrder, TaskStream, TaskSubmitted
-from pendula.fleet.tasks.drivers import OPERATING
+from pendula.fleet.tasks.book import OPERATING
 from pendula.fleet.tasks.saving import restore, saved
 from pendula.fleet.tick import RefusedRoute
 from pendula.kernel.canonical import encode

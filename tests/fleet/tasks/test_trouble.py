@@ -18,7 +18,7 @@ from pendula.fleet.tasks import (
     TaskStream,
     TruckView,
 )
-from pendula.fleet.tasks.drivers import Driver
+from pendula.fleet.tasks.book import Driver
 from pendula.fleet.tasks.saving import restore, saved
 from pendula.fleet.tasks.ways import Ways
 from pendula.kernel.canonical import encode

@@ -3,7 +3,7 @@
 import pytest
 
 from pendula.fleet.compiler.samples import FL_STD
-from pendula.fleet.tick.alarms import waiting_cycle, watched
+from pendula.fleet.tick.reasons import waiting_cycle, watched
 from pendula.fleet.tick.records import Record, Waiting
 from tests.fleet.sites import scene
 

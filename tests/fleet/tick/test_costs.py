@@ -7,8 +7,8 @@ from pendula.fleet.tick import TickInputs
 from pendula.fleet.tick.draft import Draft, efforts
 from pendula.fleet.tick.params import TrafficParams
 from pendula.fleet.tick.phases import PHASES
-from pendula.fleet.traffic.demand import Exclusion
 from pendula.fleet.traffic.grants import Effort
+from pendula.fleet.traffic.lock_state import Exclusion
 from tests.fleet.sites import scene
 from tests.fleet.tick.test_traffic import hall
 from tests.fleet.tick.yard import Yard

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pendula.fleet.tick.targets import steady_um
+from pendula.fleet.tick.aiming import steady_um
 
 STEP = 200_000
 

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from pendula.fleet.compiler.samples import FL_STD
 from pendula.fleet.map.trucks import allowed_speed_um_s, brakes_um
+from pendula.fleet.tick.aiming import Aim
 from pendula.fleet.tick.invariants import FirstMove, broken, first_move, passed_over, unable_to_stop
 from pendula.fleet.tick.params import TrafficParams
-from pendula.fleet.tick.targets import Aim
 from pendula.fleet.tick.traffic import Traffic
 from tests.fleet.tick.test_traffic import hall
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pendula.fleet.tick.targets import Lookahead, target_um
+from pendula.fleet.tick.aiming import Lookahead, target_um
 
 USUAL = Lookahead(ahead_um=3_000_000, advance_um=1_500_000, buffer_um=100_000)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pendula.fleet.tick.targets import acknowledged, following, newer
+from pendula.fleet.tick.aiming import acknowledged, following, newer
 
 
 @pytest.mark.req("FLT-RTP-8")

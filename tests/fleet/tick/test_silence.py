@@ -8,7 +8,7 @@ from pendula.fleet.explain import sentence
 from pendula.fleet.tick import Order, OrderKind, granting
 from pendula.fleet.tick.snapshot import robot_state
 from pendula.fleet.tick.traffic import Traffic
-from pendula.fleet.traffic.cut_off import in_the_way
+from pendula.fleet.traffic.grants import in_the_way
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.fleet.units import metres
 from tests.fleet.sites import scene

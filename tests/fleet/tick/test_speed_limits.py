@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from pendula.fleet import CompiledMap, compile_map
 from pendula.fleet.compiler.samples import FL_STD
 from pendula.fleet.model import Fleet, SourceMap, Stream, Truck
-from pendula.fleet.tick.targets import speed_limit_um_s
+from pendula.fleet.tick.aiming import speed_limit_um_s
 from tests.fleet.sites import sketched
 from tests.fleet.tick.yard import Yard
 

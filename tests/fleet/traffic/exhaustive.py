@@ -7,7 +7,6 @@ rest, or a change of way. A deadlock is a state with a truck on its way, no truc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from pendula.fleet.traffic.demand import Demand
 from pendula.fleet.traffic.grants import (
     Accepted,
     Blocked,
@@ -18,7 +17,7 @@ from pendula.fleet.traffic.grants import (
     extend,
     release_passed,
 )
-from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.traffic.lock_state import Demand, LockState
 from tests.fleet.traffic.oracle import Judge
 from tests.fleet.traffic.tiny_maps import TinyMap, Way
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 
-from pendula.fleet.traffic.demand import Demand
 from pendula.fleet.traffic.grants import Accepted, Blocked, Granted, Rule, Wait, extend
-from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.traffic.lock_state import Demand, LockState
 from pendula.fleet.traffic.refuge import trimmed
 from tests.fleet.traffic.exhaustive import World, by_the_rule
 

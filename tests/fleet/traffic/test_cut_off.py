@@ -6,8 +6,6 @@ from random import Random
 
 import pytest
 
-from pendula.fleet.traffic.cut_off import cut_off, in_the_way
-from pendula.fleet.traffic.demand import Demand, Exclusion
 from pendula.fleet.traffic.grants import (
     Accepted,
     Blocked,
@@ -15,12 +13,14 @@ from pendula.fleet.traffic.grants import (
     Granted,
     Wait,
     accept_route,
+    cut_off,
     extend,
     freeze,
+    in_the_way,
     release_passed,
     thaw,
 )
-from pendula.fleet.traffic.lock_state import Ints, LockState
+from pendula.fleet.traffic.lock_state import Demand, Exclusion, Ints, LockState
 from tests.fleet.traffic.oracle import Judge
 from tests.fleet.traffic.tiny_maps import TinyMap, tiny_map
 

@@ -1,6 +1,6 @@
 import pytest
 
-from pendula.fleet.traffic.demand import Demand
+from pendula.fleet.traffic.lock_state import Demand
 
 
 def test_rows_are_kept_in_order_and_without_repetitions() -> None:

@@ -2,7 +2,6 @@
 
 import pytest
 
-from pendula.fleet.traffic.demand import Demand, Exclusion
 from pendula.fleet.traffic.grants import (
     Accepted,
     Blocked,
@@ -17,7 +16,7 @@ from pendula.fleet.traffic.grants import (
     release_passed,
     take_beside,
 )
-from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.traffic.lock_state import Demand, Exclusion, LockState
 from pendula.fleet.traffic.refuge import blocked_by_graph, blocked_through, cycle_of, reach, refuge
 
 

@@ -5,9 +5,8 @@ from itertools import combinations, product
 
 import pytest
 
-from pendula.fleet.traffic.demand import Demand, Exclusion
 from pendula.fleet.traffic.grants import Rule, accept_route
-from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.traffic.lock_state import Demand, Exclusion, LockState
 from pendula.fleet.traffic.search import Search, find_witness, positions_of, put_back, stuck_together
 from tests.fleet.traffic.oracle import Judge
 from tests.fleet.traffic.test_search import crowd, under_way

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pendula.fleet.traffic.demand import Exclusion
+from pendula.fleet.traffic.lock_state import Exclusion
 from tests.fleet.sites import random_site
 
 

@@ -4,9 +4,8 @@ from random import Random
 
 import pytest
 
-from pendula.fleet.traffic.demand import Demand, Exclusion
 from pendula.fleet.traffic.grants import Rule, accept_route, extend
-from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.traffic.lock_state import Demand, Exclusion, LockState
 from pendula.fleet.traffic.search import Outlook, Search, find_witness
 from tests.fleet.traffic.tiny_maps import tiny_map
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pendula.fleet.traffic.demand import Demand, Met, Shut, first_shut
+from pendula.fleet.traffic.lock_state import Demand, Met, Shut, first_shut
 
 # Five positions, each stands on one resource and needs the next one.
 WAY = Demand.of_rows([[0], [1], [2], [3], [4]], [[0], [1], [2], [3], [4]])

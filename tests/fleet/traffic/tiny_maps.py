@@ -7,7 +7,7 @@ truck may stand, and a section with room for one or two may lie across.
 from dataclasses import dataclass
 from random import Random
 
-from pendula.fleet.traffic.demand import Demand, Exclusion
+from pendula.fleet.traffic.lock_state import Demand, Exclusion
 
 SHARED_MAX = 5
 

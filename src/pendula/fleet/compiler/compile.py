@@ -17,7 +17,7 @@ from pendula.fleet.compiler.normal_form import normalised, sections_drawn
 from pendula.fleet.compiler.overlaps import distances, overlapping, zones_of
 from pendula.fleet.compiler.swept import cut
 from pendula.fleet.compiler.validation import curve_findings, map_findings
-from pendula.fleet.map.corridors import corridors_of, following_of, sections_of
+from pendula.fleet.map.corridors import corridors_of, following_of, sections_of, standing_of
 from pendula.fleet.map.exclusion import (
     Cells,
     geometric,
@@ -31,7 +31,6 @@ from pendula.fleet.map.exclusion import (
 from pendula.fleet.map.network import Network, transitions_of
 from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.map.site_file import params_form, seal
-from pendula.fleet.map.standing import standing_of
 from pendula.fleet.map.trucks import Envelope, RobotProfile, hash_of, largest_envelope
 from pendula.fleet.model import (
     CONTRACT_VERSION,

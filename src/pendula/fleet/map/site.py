@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 
-from pendula.fleet.map.corridors import Corridor, Section, on_edge
+from pendula.fleet.map.corridors import STANDS, Corridor, Section, Standing, on_edge, reasons
 from pendula.fleet.map.exclusion import Cells, Conflict, Relation, Zones, merged
 from pendula.fleet.map.network import Network, Transitions
-from pendula.fleet.map.standing import STANDS, Standing, reasons
 from pendula.fleet.map.trucks import Envelope
 from pendula.fleet.model import CompileParams, Finding, Stand
 from pendula.fleet.units import metres

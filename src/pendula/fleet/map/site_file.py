@@ -15,12 +15,11 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from pendula.fleet.map.corridors import Corridor, Member, Section
+from pendula.fleet.map.corridors import Corridor, Member, Mouth, Section, Standing
 from pendula.fleet.map.exclusion import Cells, Conflict, Relation, Window, zones_of_windows
 from pendula.fleet.map.geometry import Path, angle_urad, boxes
 from pendula.fleet.map.network import Edge, Network, Node, Transitions, build_network
 from pendula.fleet.map.site import CompiledMap
-from pendula.fleet.map.standing import Mouth, Standing
 from pendula.fleet.map.trucks import Envelope
 from pendula.fleet.model import (
     COMPILER_VERSION,

@@ -13,10 +13,10 @@ from math import cos, hypot, sin
 from msgspec import Struct
 
 from pendula import svg
+from pendula.fleet.map.corridors import plain_passage
 from pendula.fleet.map.exclusion import Conflict, merged
 from pendula.fleet.map.network import Edge
 from pendula.fleet.map.site import CompiledMap
-from pendula.fleet.map.standing import plain_passage
 from pendula.fleet.map.trucks import Envelope, RobotProfile, envelope_of
 from pendula.fleet.model import COMPILER_VERSION, CurveKind, MoveStyle, Severity, Stand
 from pendula.fleet.pictures import sheet as ink

@@ -20,8 +20,7 @@ from pendula.fleet.runs.reading import (
     tick_snapshot,
     verify_ticks,
 )
-from pendula.fleet.runs.recording import NoFleetJournal, Recording, recording_disk
-from pendula.fleet.runs.ring_journal import RingJournal
+from pendula.fleet.runs.recording import NoFleetJournal, Recording, RingJournal, recording_disk
 
 __all__ = [
     "Bundler",

@@ -16,8 +16,7 @@ from pendula.fleet.checker import Closest, Poses
 from pendula.fleet.commands import Tick
 from pendula.fleet.contracts import OperatorAction
 from pendula.fleet.events import FleetEvent
-from pendula.fleet.gateway.protocol import Gateway, IssuedOperations, Selected, abilities, register
-from pendula.fleet.gateway.reports import GatewayInput, read_gateway
+from pendula.fleet.gateway import Gateway, GatewayInput, IssuedOperations, Selected, abilities, read_gateway, register
 from pendula.fleet.runs.recording import Recording
 from pendula.fleet.tasks import OperationDone, TaskEvent
 from pendula.fleet.tick import TickOutputs

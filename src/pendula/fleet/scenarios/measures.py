@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 from msgspec import UNSET
 
-from pendula.fleet.checker import Violation
-from pendula.fleet.checker.judge import Kind
+from pendula.fleet.checker import Kind, Violation
 from pendula.fleet.contracts import Alert, CommandMode
 from pendula.fleet.events import FleetEvent, Incident, OperatorAnswered
 from pendula.fleet.map.routes import RoutePlan

@@ -16,9 +16,8 @@ from pendula.fleet.model import CompileParams, Fleet, SourceMap, Stream, Truck
 from pendula.fleet.simulator.faults import Fault, FaultKind, WorldSettings
 from pendula.fleet.tasks.model import DispatchParams, GoodsReported, RoomReported, TaskEvent, TaskOrder, TaskStream
 from pendula.fleet.tasks.operators import LONGEST_EDGE_M
-from pendula.fleet.tick.alarms import ALERTS
 from pendula.fleet.tick.params import TrafficParams
-from pendula.fleet.tick.reasons import WAITS
+from pendula.fleet.tick.reasons import ALERTS, WAITS
 from pendula.fleet.tick.records import Stop
 
 Along = Annotated[int, micros(most=str(LONGEST_EDGE_M))]

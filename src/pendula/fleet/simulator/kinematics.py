@@ -16,7 +16,7 @@ from pendula.fleet.map.planner import AtNode, OnEdge
 from pendula.fleet.map.routes import RoutePlan
 from pendula.fleet.map.trucks import RobotProfile, allowed_speed_um_s, braking_um
 from pendula.fleet.simulator.faults import OVERRUN_UM_S
-from pendula.fleet.tick.targets import Aim
+from pendula.fleet.tick.aiming import Aim
 from pendula.fleet.units import MILLION, wrapped_urad
 
 # A truck this close to its target has arrived.

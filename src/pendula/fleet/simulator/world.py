@@ -12,11 +12,12 @@ from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
 import numpy as np
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from pendula.fleet.contracts import CommandMode, Phase, RobotStatus, RollingTargetCommand
+from pendula.fleet.gateway import Received, ReportBatch
 from pendula.fleet.map.geometry import turn_urad
 from pendula.fleet.map.network import truck_yaw
 from pendula.fleet.map.planner import AtNode
@@ -37,9 +38,10 @@ from pendula.fleet.simulator.faults import (
     within_disc,
 )
 from pendula.fleet.simulator.kinematics import Order, SimulatedTruck, order_of, order_of_aim
-from pendula.fleet.tasks import Dispatch
+from pendula.fleet.tasks import Dispatch, Operation, OperationDone
+from pendula.fleet.tick.aiming import Aim, CommandBatch
+from pendula.fleet.tick.observing import TruckReport
 from pendula.fleet.tick.records import Record
-from pendula.fleet.tick.targets import Aim
 from pendula.fleet.units import MILLION, PI_URAD, TWO_PI_URAD
 
 # Messages in transit: each has a random latency, and some are lost.
@@ -536,3 +538,60 @@ def _restore_route(record: Record, truck: SimulatedTruck) -> None:
         yaw_urad=None,
         valid_ms=0,
     )
+
+
+# The simulated hall as a gateway: commands and reports are delayed or lost.
+
+
+class SimulatedGateway:
+    """Implements `Gateway`. Every poll returns the newest report of each truck, even if it is not new."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._number = {name: number for number, name in enumerate(world.robot_ids)}
+        # Ids of the running operations by truck; operations from before this gateway have no known id.
+        self._operation_ids: dict[int, str] = {}
+
+    def send(self, commands: Sequence[RollingTargetCommand]) -> None:
+        if isinstance(commands, CommandBatch):
+            # Use the aims directly: a simulated truck needs no decimals.
+            for aim in commands.aims:
+                self._world.send(self._number[aim.robot_id], aim)
+            return
+        for command in commands:
+            self._world.send(self._number[command.robotId], command)
+
+    def announce(self, routes: Sequence[RoutePlan]) -> None:
+        for route in routes:
+            self._world.learn(self._number[route.robot_id], route)
+
+    def operate(self, operations: Sequence[Operation]) -> None:
+        for operation in operations:
+            number = self._number[operation.robot_id]
+            self._operation_ids[number] = operation.operation_id
+            self._world.operate(number, operation.duration_ms, operation.kind == "LOAD")
+
+    def poll(self) -> Received:
+        # Completions first: the report of a truck that has just unloaded must show no load.
+        done = tuple(self._done(truck) for truck in self._world.operated())
+        reports = []
+        for truck, latest in enumerate(self._world.latest):
+            reports += [self._report(truck, telemetry) for telemetry in (*self._world.take_bad(truck), latest)]
+        return Received(ReportBatch(reports), done)
+
+    def _done(self, truck: int) -> OperationDone:
+        return OperationDone(self._world.robot_ids[truck], self._operation_ids.get(truck, UNSET))
+
+    def _report(self, truck: int, telemetry: Telemetry) -> TruckReport:
+        return TruckReport(
+            robot_id=self._world.robot_ids[truck],
+            at_ms=telemetry.at_ms,
+            x_um=telemetry.x_um,
+            y_um=telemetry.y_um,
+            yaw_urad=telemetry.yaw_urad,
+            v_um_s=telemetry.v_um_s,
+            status=telemetry.status,
+            last_ack_seq=telemetry.last_ack_seq,
+            load=self._world.loaded[truck],
+            obstructed=telemetry.obstructed,
+        )

@@ -1,9 +1,8 @@
 """Tasks and operator actions: where tasks come from, which truck takes them, and what each truck does next."""
 
 from pendula.fleet.tasks.assignment import TaskReason
-from pendula.fleet.tasks.book import Task
+from pendula.fleet.tasks.book import Task, truck_views
 from pendula.fleet.tasks.dispatch import Dispatch, TasksRefused
-from pendula.fleet.tasks.drivers import truck_views
 from pendula.fleet.tasks.model import (
     Conditions,
     DispatchParams,

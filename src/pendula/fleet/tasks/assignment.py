@@ -6,20 +6,231 @@ other task.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from msgspec import Struct
 
 from pendula.fleet.contracts import Phase, TaskState
-from pendula.fleet.map.planner import Closed
+from pendula.fleet.map.planner import Closed, OnEdge
+from pendula.fleet.map.routes import RoutePlan
 from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.sentences import task_sentence
-from pendula.fleet.tasks.book import Task, TaskBook, UnderWay
-from pendula.fleet.tasks.drivers import Driver
-from pendula.fleet.tasks.model import DispatchParams
-from pendula.fleet.tasks.tours import Tours
+from pendula.fleet.tasks.book import DRIVING, OPERATING, OPERATION_TIMEOUT, Driver, Task, TaskBook, UnderWay
+from pendula.fleet.tasks.model import DispatchParams, Operation, TaskAlert, TruckView
 from pendula.fleet.tasks.ways import Ways
-from pendula.fleet.traffic.demand import Closing
+from pendula.fleet.traffic.lock_state import Closing
 from pendula.kernel.canonical import Json
+
+# Tours of trucks over pick and drop to rest, and what happens to a task when its truck cannot go on.
+# A task that is not loaded goes back when its truck fails or gets no route, or when an operator withdraws it. One
+# that is loaded, or being loaded, stays with its truck and is held until the truck goes on.
+
+ROBOT_FAILED = "ROBOT_FAILED"
+# A rejected route is requested again after this time if the truck has no other.
+_RETRY_MS = 1_000
+
+
+@dataclass(slots=True)
+class Sent:
+    """Output of one step."""
+
+    routes: list[RoutePlan] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
+    alerts: list[TaskAlert] = field(default_factory=list)
+
+
+class Tours:
+    """The tours of all drivers. `now_ms` and `sent` belong to the present step."""
+
+    def __init__(
+        self, site: CompiledMap, drivers: Sequence[Driver], book: TaskBook, ways: Ways, params: DispatchParams
+    ) -> None:
+        self._site = site
+        self._drivers = drivers
+        self._book = book
+        self._ways = ways
+        self._params = params
+        self.now_ms = 0
+        self.sent = Sent()
+
+    def follow(self, driver: Driver, view: TruckView, operated: bool, trouble: str | None) -> None:
+        """One step of one truck. `operated`: it has loaded or unloaded; `trouble`: why it could not."""
+        driver.operated = driver.phase in OPERATING and (driver.operated or operated)
+        if view.failed:
+            self._fail(driver)
+        elif driver.task is not None and driver.task.state is TaskState.HELD:
+            self._recover(driver, view, driver.task)
+        elif driver.phase in DRIVING:
+            self._drive(driver, view)
+        elif driver.phase in OPERATING and driver.task is not None:
+            self._work(driver, driver.task, trouble)
+
+    def park(self, driver: Driver) -> None:
+        """Send a truck without a task to its rest node: on its admitted route, or straight if that leads elsewhere."""
+        if driver.kept is not None and len(driver.kept.onward_stops) == 1:
+            self.give(driver, Phase.TO_PARK, self._ways.go_on(driver, "PARKING"))
+            return
+        route = self._ways.set_out(driver, (driver.rest,), "PARKING")
+        if route is not None:
+            self.give(driver, Phase.TO_PARK, route)
+
+    def wants_to_park(self, driver: Driver) -> bool:
+        view = self._ways.view(driver)
+        away = driver.node != driver.rest or isinstance(driver.anchor, OnEdge)
+        return driver.is_free and away and view.ok and not driver.gone
+
+    def give(self, driver: Driver, phase: Phase, route: RoutePlan) -> None:
+        driver.phase, driver.route, driver.since_ms = phase, route, self.now_ms
+        driver.admitted, driver.rejected = False, None
+        self.sent.routes.append(route)
+
+    def recall(self, driver: Driver) -> None:
+        """A truck lost its task before loading: it goes to rest, leaving its route where it can."""
+        driver.task = None
+        if driver.phase in OPERATING or driver.route is None:
+            driver.phase = Phase.IDLE
+        elif driver.admitted:
+            driver.phase = Phase.TO_PARK
+            self.turn_home(driver)
+        elif driver.called_off:
+            driver.again_ms = self.now_ms + self._params.asked_again_ms
+            self.give(driver, Phase.TO_PARK, self._ways.keep_to(driver))
+        else:
+            self.park(driver)
+
+    def turn_home(self, driver: Driver) -> None:
+        """Send a truck to rest from the next node at which it can leave its route."""
+        if self._ways.may_turn_round(driver):
+            route = self._ways.turn_round(driver, (driver.rest,), "PARKING")
+            if route is not None:
+                self.give(driver, Phase.TO_PARK, route)
+
+    def _drive(self, driver: Driver, view: TruckView) -> None:
+        self._leave_the_way_to_rest(driver, view)
+        if not driver.admitted:
+            self._wait(driver, view)
+        elif driver.drives(view) and view.at_goal:
+            self._arrive(driver)
+
+    def _leave_the_way_to_rest(self, driver: Driver, view: TruckView) -> None:
+        """Start a task in the node where the truck leaves its way to rest."""
+        task = driver.task
+        pending = task is not None and task.state is TaskState.PENDING_PREEMPT
+        there = view.at_um >= driver.leaves_um or view.at_goal
+        if task is not None and pending and driver.admitted and driver.drives(view) and there:
+            self._book.move(task, TaskState.IN_PROGRESS, self.now_ms, "LEFT_THE_WAY_TO_REST")
+
+    def _arrive(self, driver: Driver) -> None:
+        assert driver.route is not None
+        driver.node, driver.anchor = driver.route.goal, None
+        if driver.phase is Phase.TO_PARK:
+            driver.phase, driver.again_ms = Phase.IDLE, 0
+            return
+        assert driver.task is not None
+        self._operate(driver, driver.task, Phase.LOADING if driver.phase is Phase.TO_PICK else Phase.UNLOADING)
+
+    def _operate(self, driver: Driver, task: Task, phase: Phase) -> None:
+        driver.phase, driver.since_ms, driver.operated = phase, self.now_ms, False
+        self.sent.operations.append(self.operation(driver, task))
+
+    def operation(self, driver: Driver, task: Task) -> Operation:
+        """The operation of a truck in its node."""
+        loading = driver.phase is Phase.LOADING
+        kind, ms = ("LOAD", task.order.pick_ms) if loading else ("UNLOAD", task.order.drop_ms)
+        node = self._site.network.nodes[driver.node].id
+        return Operation(driver.robot_id, kind, node, ms, task.operation_id(kind))
+
+    def _work(self, driver: Driver, task: Task, trouble: str | None) -> None:
+        if driver.operated and driver.phase is Phase.LOADING:
+            self._after_loading(driver, task)
+        elif driver.operated:
+            self._book.move(task, TaskState.DONE, self.now_ms, "UNLOADED")
+            driver.task, driver.phase = None, Phase.IDLE
+        elif trouble is not None or self.now_ms - driver.since_ms > self._params.operation_timeout_ms:
+            self._break_down(driver, task, trouble)
+
+    def _after_loading(self, driver: Driver, task: Task) -> None:
+        self._book.loaded(task)
+        if self._site.node_number[task.order.drop_node_id] == driver.node:
+            self._operate(driver, task, Phase.UNLOADING)
+        else:
+            self.give(driver, Phase.TO_DROP, self._ways.go_on(driver, "TASK_ASSIGNED"))
+
+    def _break_down(self, driver: Driver, task: Task, trouble: str | None) -> None:
+        """A failed or timed-out operation is a fault of the truck."""
+        driver.faulty = True
+        cause = OPERATION_TIMEOUT if trouble is None else "OPERATION_FAILED"
+        self._book.move(task, TaskState.HELD, self.now_ms, cause)
+        details = driver.not_done(self._params.operation_timeout_ms) or {}
+        if trouble is not None:
+            details["reason"] = trouble
+        self.sent.alerts.append(TaskAlert("ROBOT_FAULT", "ERROR", driver.robot_id, details))
+
+    def _fail(self, driver: Driver) -> None:
+        """A truck failed: its task goes back if it has not begun to load it, otherwise it is held."""
+        task = driver.task
+        if task is None or task.state is TaskState.HELD:
+            return
+        if driver.phase is Phase.TO_PICK:
+            self._book.move(task, TaskState.READY, self.now_ms, ROBOT_FAILED)
+            driver.task, driver.phase = None, Phase.TO_PARK
+        else:
+            self._book.move(task, TaskState.HELD, self.now_ms, ROBOT_FAILED)
+
+    def _recover(self, driver: Driver, view: TruckView, task: Task) -> None:
+        """A recovered truck continues its task and repeats an unfinished operation."""
+        if not view.ok or driver.faulty or not (driver.redo or task.cause == ROBOT_FAILED):
+            return
+        again, driver.redo = driver.redo, False
+        self._book.move(task, TaskState.IN_PROGRESS, self.now_ms, "ROBOT_RECOVERED")
+        driver.since_ms = self.now_ms
+        if again and driver.phase in OPERATING:
+            task.begin_again()
+            self._operate(driver, task, driver.phase)
+
+    def _wait(self, driver: Driver, view: TruckView) -> None:
+        """A truck whose route is not admitted goes on to rest after `patience_ms`, unless it is there."""
+        waited = self.now_ms - driver.since_ms
+        if driver.phase is not Phase.TO_PICK:
+            self._keep_asking(driver, view, waited)
+        elif driver.rejected is not None or (waited >= self._params.patience_ms and _is_in_the_way(driver, view)):
+            assert driver.task is not None
+            self._book.move(driver.task, TaskState.READY, self.now_ms, driver.rejected or "ROUTE_NOT_ADMITTED")
+            if driver.node == driver.rest and not driver.called_off:
+                driver.task, driver.phase, driver.route, driver.admitted = None, Phase.IDLE, driver.kept, True
+                driver.again_ms = self.now_ms + self._params.asked_again_ms
+            else:
+                self.recall(driver)
+
+    def _keep_asking(self, driver: Driver, view: TruckView, waited_ms: int) -> None:
+        """A truck with a load, or on its way to rest: it uses a route admitted before, or asks again."""
+        kept, route = driver.kept, driver.route
+        assert route is not None
+        impatient = waited_ms >= self._params.patience_ms
+        if driver.phase is Phase.TO_PARK and kept is not None and impatient and route.onward != kept.onward:
+            if view.route_id == kept.route_id and not view.at_goal:
+                self.give(driver, Phase.TO_PARK, self._ways.keep_to(driver))
+                return
+            if kept.onward_stops:
+                self.give(driver, Phase.TO_PARK, self._ways.go_on(driver, "PARKING"))
+                return
+        if driver.rejected is not None and driver.phase is Phase.TO_PARK and _is_in_force(kept, view):
+            # It still has its previous route, and asks again from its end.
+            driver.route, driver.admitted = kept, True
+        elif driver.rejected is not None and waited_ms >= _RETRY_MS:
+            self.give(driver, driver.phase, replace(route, revision=route.revision + 1))
+
+
+def _is_in_the_way(driver: Driver, view: TruckView) -> bool:
+    """Whether a truck that waits for its route may block others: it is not in its rest node, or stands at the goal of
+    the route it should leave. The truck that has to wait for it may be the one it is held back for."""
+    ended = driver.called_off and driver.kept is not None and driver.kept.goal != driver.rest and view.at_goal
+    return driver.node != driver.rest or ended
+
+
+def _is_in_force(kept: RoutePlan | None, view: TruckView) -> bool:
+    return kept is not None and (view.route_id, view.revision) == (kept.route_id, kept.revision) and not view.at_goal
+
 
 # A task waits that no truck can do while something is closed.
 WAY_CLOSED = "WAY_CLOSED"

@@ -19,9 +19,8 @@ from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.map.trucks import RobotProfile
 from pendula.fleet.model import Stream, Truck
 from pendula.fleet.sentences import sentence_of
-from pendula.fleet.tasks.assignment import WAY_CLOSED, Assignment, TaskReason
-from pendula.fleet.tasks.book import Task, TaskBook
-from pendula.fleet.tasks.drivers import OPERATING, Driver
+from pendula.fleet.tasks.assignment import WAY_CLOSED, Assignment, Sent, TaskReason, Tours
+from pendula.fleet.tasks.book import OPERATING, Driver, Task, TaskBook
 from pendula.fleet.tasks.model import (
     TAKEN,
     DispatchParams,
@@ -42,12 +41,11 @@ from pendula.fleet.tasks.model import (
     Transition,
     TruckView,
 )
-from pendula.fleet.tasks.tours import Sent, Tours
 from pendula.fleet.tasks.ways import RoutePlanner, Ways, one_way
 from pendula.fleet.tick import RefusedRoute
-from pendula.fleet.tick.closures import combine_closed
-from pendula.fleet.tick.detours import RECOVERY
-from pendula.fleet.traffic.demand import Closing
+from pendula.fleet.tick.new_routes import RECOVERY
+from pendula.fleet.tick.orders import combine_closed
+from pendula.fleet.traffic.lock_state import Closing
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Refusal
 from pendula.kernel.errors import InputRefused

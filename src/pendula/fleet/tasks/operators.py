@@ -10,8 +10,7 @@ from pendula.fleet.contracts import AnchorPlace, OperatorAction, OperatorAnswer
 from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.model import CONTRACT_VERSION, NAME_BYTES
 from pendula.fleet.sentences import done_sentence, sentence_of
-from pendula.fleet.tick.closures import check_closable
-from pendula.fleet.tick.orders import AppliedOrder, Order, OrderKind, check_occupied, check_release
+from pendula.fleet.tick.orders import AppliedOrder, Order, OrderKind, check_closable, check_occupied, check_release
 from pendula.fleet.tick.params import TrafficParams
 from pendula.fleet.tick.records import Record
 from pendula.fleet.units import FARTHEST_M, micro

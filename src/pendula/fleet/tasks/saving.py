@@ -9,9 +9,8 @@ from msgspec import Struct, convert, to_builtins
 from pendula.fleet.contracts import Phase, TaskState
 from pendula.fleet.map.planner import Anchor, AtNode, OnEdge
 from pendula.fleet.map.site import CompiledMap
-from pendula.fleet.tasks.book import Claims, Lines, Task, TaskBook
+from pendula.fleet.tasks.book import Claims, Driver, Lines, Task, TaskBook
 from pendula.fleet.tasks.dispatch import Dispatch
-from pendula.fleet.tasks.drivers import Driver
 from pendula.fleet.tasks.model import TaskStream
 from pendula.fleet.tick.saving import SavedRoute, plan_of, route_form
 

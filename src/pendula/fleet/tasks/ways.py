@@ -23,7 +23,7 @@ from pendula.fleet.map.routes import (
 )
 from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.model import Stream
-from pendula.fleet.tasks.drivers import Driver
+from pendula.fleet.tasks.book import Driver
 from pendula.fleet.tasks.model import DispatchParams, TaskOrder, TaskStream, TruckView
 from pendula.fleet.units import half_up
 from pendula.kernel.engine import Refusal

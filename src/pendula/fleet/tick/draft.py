@@ -8,21 +8,18 @@ from msgspec import structs
 from pendula.fleet.contracts import Alert
 from pendula.fleet.map.planner import Closed
 from pendula.fleet.map.routes import RoutePlan
-from pendula.fleet.tick import alarms
-from pendula.fleet.tick.aiming import TickPorts
-from pendula.fleet.tick.detours import Wayfinder
+from pendula.fleet.tick import reasons
+from pendula.fleet.tick.aiming import Aim, TickPorts
+from pendula.fleet.tick.new_routes import Wayfinder
 from pendula.fleet.tick.observing import DroppedReport, TruckReport
 from pendula.fleet.tick.orders import AppliedOrder, Order
 from pendula.fleet.tick.params import TrafficParams
 from pendula.fleet.tick.reasons import resource_id
 from pendula.fleet.tick.records import Doubt, Record, Stop
-from pendula.fleet.tick.targets import Aim
 from pendula.fleet.tick.track import Ground
 from pendula.fleet.tick.turns import Directions, Queue
-from pendula.fleet.traffic.cut_off import cut_off
-from pendula.fleet.traffic.demand import Closing
-from pendula.fleet.traffic.grants import Effort, Rule
-from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.traffic.grants import Effort, Rule, cut_off
+from pendula.fleet.traffic.lock_state import Closing, LockState
 from pendula.fleet.traffic.search import LOOKS
 from pendula.kernel.canonical import Json
 
@@ -92,18 +89,18 @@ class Draft:
 
     def alert(self, code: str, severity: str, since_ms: int, robot_id: str | None = None, /, **details: Json) -> None:
         self.alert_count += 1
-        self.alerts.append(alarms.alert(self.alert_count, code, severity, since_ms, robot_id, **details))
+        self.alerts.append(reasons.alert(self.alert_count, code, severity, since_ms, robot_id, **details))
 
     def notice(self, code: str, since_ms: int, robot_id: str, /, **details: Json) -> None:
         """An alert of severity INFO that needs no action."""
         self.alert_count += 1
-        self.notices.append(alarms.alert(self.alert_count, code, "INFO", since_ms, robot_id, **details))
+        self.notices.append(reasons.alert(self.alert_count, code, "INFO", since_ms, robot_id, **details))
 
     def failed(self, record: Record, cut: list[int]) -> None:
         """Alert that a truck has failed, with the trucks that it cuts off."""
         kept = len(self.locks.truck(record.number).held)
         cause = record.stop_code if record.doubt is None else record.doubt.code
-        code = alarms.FAILURE[cause or Stop.OPERATOR]
+        code = reasons.FAILURE[cause or Stop.OPERATOR]
         details: dict[str, Json] = {"keptResources": kept, "cutOff": self.names(cut)}
         if cause == Stop.STUCK:
             details |= self._diagnosis(record)
@@ -115,7 +112,7 @@ class Draft:
         if truck.frozen:
             cut = self.names(cut_off(self.locks))
             self.alert(
-                alarms.ROBOT_OFFLINE, "WARN", self.now_ms, record.robot_id, keptResources=len(truck.held), cutOff=cut
+                reasons.ROBOT_OFFLINE, "WARN", self.now_ms, record.robot_id, keptResources=len(truck.held), cutOff=cut
             )
         if truck.frozen or doubt.code == Stop.OFFLINE:
             record.doubt = structs.replace(doubt, silent=True)
@@ -123,7 +120,7 @@ class Draft:
     def never_heard(self, record: Record, since_ms: int) -> None:
         """Alert that a truck has never reported; it keeps the place where it should stand."""
         kept = len(self.locks.truck(record.number).held)
-        self.alert(alarms.ROBOT_OFFLINE, "WARN", since_ms, record.robot_id, keptResources=kept, neverHeard=True)
+        self.alert(reasons.ROBOT_OFFLINE, "WARN", since_ms, record.robot_id, keptResources=kept, neverHeard=True)
 
     def _diagnosis(self, record: Record) -> dict[str, Json]:
         """Details of a stuck truck for its alert (FLT-FAIL-13)."""
@@ -142,7 +139,7 @@ class Draft:
         """Alert that a lost truck may be where another one may drive; if both stand too close at the start, both get an
         alert."""
         close = record.too_close
-        code = alarms.OCCUPANCY_CONFLICT if close else alarms.FOREIGN_OCCUPANCY
+        code = reasons.OCCUPANCY_CONFLICT if close else reasons.FOREIGN_OCCUPANCY
         by: dict[str, Json] = {"by": stranger.robot_id, "requirement": "FLT-FAIL-15" if close else "FLT-FAIL-6"}
         self.alert(code, "ERROR", self.now_ms, record.robot_id, **by)
 

@@ -7,10 +7,8 @@ from pendula.fleet.tick import reasons, turns
 from pendula.fleet.tick.draft import Draft
 from pendula.fleet.tick.records import Record, Waiting
 from pendula.fleet.tick.turns import pause_ms, ripe, waited_for
-from pendula.fleet.traffic.cut_off import in_the_way, still_in_the_way
-from pendula.fleet.traffic.demand import first_shut
-from pendula.fleet.traffic.grants import Blocked, Effort, Wait, extend
-from pendula.fleet.traffic.lock_state import Ints
+from pendula.fleet.traffic.grants import Blocked, Effort, Wait, extend, in_the_way, still_in_the_way
+from pendula.fleet.traffic.lock_state import Ints, first_shut
 from pendula.fleet.traffic.refuge import first_to_go
 
 _WORKING = frozenset({Phase.LOADING, Phase.UNLOADING})

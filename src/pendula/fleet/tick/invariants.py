@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from pendula.fleet.contracts import Phase
 from pendula.fleet.map.trucks import brakes_um
+from pendula.fleet.tick.aiming import Aim
 from pendula.fleet.tick.params import TrafficParams
 from pendula.fleet.tick.reasons import WAIT_QUEUE_ORDER, held_against
 from pendula.fleet.tick.records import Record
-from pendula.fleet.tick.targets import Aim
 from pendula.fleet.traffic.lock_state import LockState
 from pendula.kernel.errors import WorldBroken
 

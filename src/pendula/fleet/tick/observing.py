@@ -12,8 +12,7 @@ from msgspec import Struct, structs
 
 from pendula.fleet.contracts import Phase, RobotStatus
 from pendula.fleet.map.geometry import turn_urad
-from pendula.fleet.map.progress import PoseJump, ProgressParams, advanced, started, uncertainty_um
-from pendula.fleet.map.routes import Pose
+from pendula.fleet.map.routes import Pose, PoseJump, ProgressParams, advanced, started, uncertainty_um
 from pendula.fleet.tick.params import TrafficParams, node_reach_um
 from pendula.fleet.tick.places import (
     STANDING_UM_S,

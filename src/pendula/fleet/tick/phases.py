@@ -5,27 +5,43 @@ from functools import partial
 
 from pendula.fleet.contracts import RobotStatus
 from pendula.fleet.map.routes import RoutePlan
-from pendula.fleet.tick import alarms, reasons, turns
-from pendula.fleet.tick.adoption import Adoption, Unfit, adoption, goes_on, screened_routes
-from pendula.fleet.tick.closures import check_closable, closed_by_operators, closed_to_routes, shut_of
+from pendula.fleet.tick import reasons, turns
+from pendula.fleet.tick.aiming import acknowledged
 from pendula.fleet.tick.draft import Draft, RefusedRoute
 from pendula.fleet.tick.granting import grant
 from pendula.fleet.tick.health import drives_on, is_silent, judge, protect
 from pendula.fleet.tick.invariants import InvariantBroken, broken, can_stop
+from pendula.fleet.tick.new_routes import Adoption, Unfit, adoption, goes_on, screened_routes
 from pendula.fleet.tick.observing import DroppedReport, release_bound_um, screened, take_in
-from pendula.fleet.tick.orders import AppliedOrder, Order, OrderKind, apply_orders
+from pendula.fleet.tick.orders import (
+    AppliedOrder,
+    Order,
+    OrderKind,
+    apply_orders,
+    check_closable,
+    closed_by_operators,
+    closed_to_routes,
+    shut_of,
+)
 from pendula.fleet.tick.params import TrafficParams, node_reach_um
 from pendula.fleet.tick.places import STANDING_UM_S
 from pendula.fleet.tick.records import Record, Stop
 from pendula.fleet.tick.recovery import Recovery, recover_trucks
 from pendula.fleet.tick.rerouting import adopt, escalate, may_replan, reroute, take_detour
-from pendula.fleet.tick.targets import acknowledged
 from pendula.fleet.tick.track import Ground, left_um, track_of
 from pendula.fleet.tick.turns import bars, class_of, order_of, pause_ms, rank_of, reserve, starved
-from pendula.fleet.traffic.cut_off import cut_off, goals
-from pendula.fleet.traffic.demand import Closing, Shut, first_shut
-from pendula.fleet.traffic.grants import Accepted, Rule, accept_route, close, release, reopen, take_beside
-from pendula.fleet.traffic.lock_state import LockState, Refusal
+from pendula.fleet.traffic.grants import (
+    Accepted,
+    Rule,
+    accept_route,
+    close,
+    cut_off,
+    goals,
+    release,
+    reopen,
+    take_beside,
+)
+from pendula.fleet.traffic.lock_state import Closing, LockState, Refusal, Shut, first_shut
 from pendula.kernel.canonical import Json
 
 # Places that operators close and open: trucks that this cuts off, and their detours (FLT-PLAN-8).
@@ -191,10 +207,10 @@ def observe(draft: Draft) -> None:
         judge(record, draft.now_ms, draft.params)
         _alert_silence(draft, record)
         if record.stop_code == Stop.NO_COMMS != before:
-            draft.alert(alarms.NO_COMMS, "WARN", draft.now_ms, record.robot_id, lastAckSeq=record.ack_seq)
+            draft.alert(reasons.NO_COMMS, "WARN", draft.now_ms, record.robot_id, lastAckSeq=record.ack_seq)
         defiant = drives_on(record, draft.now_ms, draft.params)
         if defiant and not record.defiant:
-            draft.alert(alarms.STOP_IGNORED, "ERROR", draft.now_ms, record.robot_id, lastAckSeq=record.ack_seq)
+            draft.alert(reasons.STOP_IGNORED, "ERROR", draft.now_ms, record.robot_id, lastAckSeq=record.ack_seq)
         record.defiant = defiant
         record.priority = class_of(record)
     _take_routes(draft)
@@ -374,7 +390,7 @@ def _refuse(draft: Draft, plan: RoutePlan, code: str, cycle: tuple[int, ...] = (
     names = tuple(draft.records[number].robot_id for number in cycle)
     draft.refused.append(RefusedRoute(plan.robot_id, plan.route_id, plan.revision, code, names))
     details: dict[str, Json] = {"routeId": plan.route_id, "code": code, "cycle": [*names]}
-    draft.notice(alarms.ROUTE_REFUSED, draft.now_ms, plan.robot_id, **details)
+    draft.notice(reasons.ROUTE_REFUSED, draft.now_ms, plan.robot_id, **details)
 
 
 def _forget(record: Record, now_ms: int) -> None:
@@ -391,8 +407,8 @@ def update_health(draft: Draft) -> None:
     """Update the held directions of lanes, and detect deadlocks."""
     hold_ms = draft.params.edge_dir_hold_ms
     turns.look(draft.directions, draft.records, draft.two_way, draft.now_ms, hold_ms)
-    cycle = alarms.waiting_cycle(draft.records, draft.queue.waits)
-    draft.cycles = alarms.watched(draft.cycles, cycle, draft.now_ms)
+    cycle = reasons.waiting_cycle(draft.records, draft.queue.waits)
+    draft.cycles = reasons.watched(draft.cycles, cycle, draft.now_ms)
     for members, since in draft.cycles.items():
         waited, last = draft.now_ms - since, draft.now_ms - since - draft.params.tick_period_ms
         if waited >= draft.params.deadlock_detect_ms > last:
@@ -407,10 +423,10 @@ def _raise_deadlock(draft: Draft, members: tuple[int, ...], since_ms: int) -> No
         if waiting is not None and waiting.resource is not None
     ]
     names = draft.names(members)
-    draft.alert(alarms.DEADLOCK_SUSPECTED, "ERROR", since_ms, robotIds=names, resources=resources)
+    draft.alert(reasons.DEADLOCK_SUSPECTED, "ERROR", since_ms, robotIds=names, resources=resources)
     # The lowest in rank takes the detour.
     if not any(_takes_detour(draft, record) for record in reversed(draft.order) if record.number in members):
-        draft.alert(alarms.DEADLOCK_CONFIRMED, "ERROR", since_ms, robotIds=names, resources=resources)
+        draft.alert(reasons.DEADLOCK_CONFIRMED, "ERROR", since_ms, robotIds=names, resources=resources)
 
 
 def _takes_detour(draft: Draft, record: Record) -> bool:
@@ -428,7 +444,7 @@ def emit_events(draft: Draft) -> None:
         if not can_stop(record, draft.params):
             record.stop_code = Stop.INVARIANT
             if record.number not in draft.too_fast:
-                draft.alert(alarms.SAFETY_STOP, "ERROR", draft.now_ms, record.robot_id, requirement="FLT-TEST-47")
+                draft.alert(reasons.SAFETY_STOP, "ERROR", draft.now_ms, record.robot_id, requirement="FLT-TEST-47")
             record.seq -= 1
             draft.aims[-1] = draft.ports.rtp.compute(record, draft.now_ms, draft.params)
 

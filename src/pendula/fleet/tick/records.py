@@ -10,8 +10,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from pendula.fleet.contracts import HoldReason, Phase, PriorityClass, RobotHealth, RobotStatus
-from pendula.fleet.map.progress import Progress
-from pendula.fleet.map.routes import Pose, RoutePlan
+from pendula.fleet.map.routes import Pose, Progress, RoutePlan
 from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.map.trucks import RobotProfile
 from pendula.fleet.tick.track import Act, Track

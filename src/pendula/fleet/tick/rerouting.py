@@ -7,14 +7,14 @@ A detour is taken only if all trucks can still get to rest, and if it pays.
 from msgspec import Struct
 
 from pendula.fleet.map.routes import RoutePlan
-from pendula.fleet.tick import alarms
-from pendula.fleet.tick.adoption import Adoption, Unfit, adoption, is_done
-from pendula.fleet.tick.closures import closed_to_routes
+from pendula.fleet.tick import reasons
 from pendula.fleet.tick.draft import Draft
+from pendula.fleet.tick.new_routes import Adoption, Unfit, adoption, is_done
+from pendula.fleet.tick.orders import closed_to_routes
 from pendula.fleet.tick.places import STANDING_UM_S
 from pendula.fleet.tick.records import Record, Retraction, hold_of
-from pendula.fleet.traffic.demand import first_shut
 from pendula.fleet.traffic.grants import Accepted, Rule, accept_route
+from pendula.fleet.traffic.lock_state import first_shut
 from pendula.kernel.canonical import Json
 
 # When a waiting truck may replan, and when a new route is worth taking.
@@ -103,7 +103,7 @@ def _escalate(draft: Draft, record: Record, blocker: Record) -> None:
     details: dict[str, Json] = {"by": blocker.robot_id, "waitMs": waited}
     if record.escalated < _NOTICED and waited >= params.wait_warn_ms:
         record.escalated = _NOTICED
-        draft.notice(alarms.WAIT_NOTICE, record.blocked_ms, record.robot_id, **details)
+        draft.notice(reasons.WAIT_NOTICE, record.blocked_ms, record.robot_id, **details)
     elif record.escalated < _REROUTED and waited >= params.wait_reroute_ms:
         record.escalated = _REROUTED
         if _is_due(draft, record):
@@ -113,7 +113,7 @@ def _escalate(draft: Draft, record: Record, blocker: Record) -> None:
                 take_detour(draft, record, compared[0])
     elif record.escalated < _TOLD and waited >= params.wait_alert_ms:
         record.escalated = _TOLD
-        draft.alert(alarms.WAIT_TOO_LONG, "WARN", record.blocked_ms, record.robot_id, **details)
+        draft.alert(reasons.WAIT_TOO_LONG, "WARN", record.blocked_ms, record.robot_id, **details)
 
 
 def _is_worth_it(draft: Draft, blocker: Record, plan: RoutePlan, old_cost_us: int) -> bool:

@@ -13,14 +13,12 @@ from msgspec import Struct
 
 from pendula.fleet.contracts import Phase, PriorityClass, RobotHealth, RobotStatus
 from pendula.fleet.map.planner import AtNode, OnEdge
-from pendula.fleet.map.progress import Progress
-from pendula.fleet.map.routes import Pose, RoutePlan, segments_of
+from pendula.fleet.map.routes import Pose, Progress, RoutePlan, segments_of
 from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.tick.records import Doubt, Record, Retraction, Waiting
 from pendula.fleet.tick.track import Ground, track_of
 from pendula.fleet.tick.turns import Directions, recall
-from pendula.fleet.traffic.demand import Closing, Demand, Exclusion, Shut
-from pendula.fleet.traffic.lock_state import LockState, Move
+from pendula.fleet.traffic.lock_state import Closing, Demand, Exclusion, LockState, Move, Shut
 from pendula.fleet.traffic.lock_state import Truck as Locked
 from pendula.kernel.canonical import Reader, digest
 from pendula.kernel.canonical import encode as canonical_encode

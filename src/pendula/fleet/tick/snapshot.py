@@ -24,7 +24,7 @@ from pendula.fleet.tick.params import TrafficParams
 from pendula.fleet.tick.reasons import queue_of, resource_id, shown_of
 from pendula.fleet.tick.records import Record
 from pendula.fleet.tick.track import NEVER_UM, Track
-from pendula.fleet.traffic.demand import Closing
+from pendula.fleet.traffic.lock_state import Closing
 from pendula.fleet.units import metres, plain
 from pendula.kernel.canonical import Json
 

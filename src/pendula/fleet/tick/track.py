@@ -21,7 +21,7 @@ from pendula.fleet.map.planner import AtNode
 from pendula.fleet.map.routes import RoutePlan, Segment
 from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.tick.params import NodeLockPolicy
-from pendula.fleet.traffic.demand import Demand
+from pendula.fleet.traffic.lock_state import Demand
 
 # The resources within a disc: everything the envelope of a truck may cover while its position is in doubt (FAIL-5).
 # A grid indexes the bounding boxes of cells, so that a query visits only cells nearby; the areas themselves decide.

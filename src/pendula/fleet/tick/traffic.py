@@ -20,23 +20,29 @@ from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.map.trucks import RobotProfile
 from pendula.fleet.model import Finding, Fleet
 from pendula.fleet.tick import reasons, saving
-from pendula.fleet.tick.aiming import TickPorts, result, stopped
-from pendula.fleet.tick.closures import closed_by_operators, closed_to_routes, held_at, held_in_node, shut_of
-from pendula.fleet.tick.detours import Wayfinder
+from pendula.fleet.tick.aiming import Aim, TickPorts, result, stopped
 from pendula.fleet.tick.draft import Draft, RefusedRoute, efforts
 from pendula.fleet.tick.invariants import FirstMove, falsely_blamed, first_move, held_between_ticks, passed_over
+from pendula.fleet.tick.new_routes import Wayfinder
 from pendula.fleet.tick.observing import DroppedReport, TruckReport
-from pendula.fleet.tick.orders import AppliedOrder, Order, OrderKind
+from pendula.fleet.tick.orders import (
+    AppliedOrder,
+    Order,
+    OrderKind,
+    closed_by_operators,
+    closed_to_routes,
+    held_at,
+    held_in_node,
+    shut_of,
+)
 from pendula.fleet.tick.params import NodeLockPolicy, TrafficParams, asked_um, faults, short_um
 from pendula.fleet.tick.phases import PHASES
 from pendula.fleet.tick.records import Record
 from pendula.fleet.tick.snapshot import Scene, queue_places, snapshot
-from pendula.fleet.tick.targets import Aim
 from pendula.fleet.tick.track import Ground, track_of
 from pendula.fleet.tick.turns import Directions, two_way
-from pendula.fleet.traffic.demand import Closing, Demand, Exclusion
 from pendula.fleet.traffic.grants import Accepted, Effort, Rule, accept_route
-from pendula.fleet.traffic.lock_state import LockState
+from pendula.fleet.traffic.lock_state import Closing, Demand, Exclusion, LockState
 from pendula.kernel.canonical import digest
 from pendula.kernel.errors import InputRefused, WrongUsage
 

@@ -12,8 +12,7 @@ from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.tick.params import TrafficParams
 from pendula.fleet.tick.reasons import WAIT_CLOSED, WAIT_SAFE_STATE
 from pendula.fleet.tick.records import Record
-from pendula.fleet.traffic.demand import Demand
-from pendula.fleet.traffic.lock_state import NO_TRUCK, LockState
+from pendula.fleet.traffic.lock_state import NO_TRUCK, Demand, LockState
 from pendula.fleet.traffic.refuge import refuge
 
 # Which truck waits for which in this tick, and what a waiting truck bars.

@@ -9,8 +9,7 @@ from prometheus_client.registry import CollectorRegistry
 from pendula.fleet.contracts import HoldReason, TaskState
 from pendula.fleet.events import AlertRaised, FleetEvent, Incident, ReportDropped, TaskMoved, TickFailed, TickLate
 from pendula.fleet.runs import Watch
-from pendula.fleet.tick.alarms import alert
-from pendula.fleet.tick.reasons import resource_id
+from pendula.fleet.tick.reasons import alert, resource_id
 from pendula.fleet.tick.records import Waiting
 from pendula.server.schedulers.fleet.metrics import FleetMetrics
 from tests.fleet.tick.troubled import Hall

@@ -16,15 +16,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pendula.documents import Document, DocumentLimits, DocumentRefused, Fault, Format, path_text, read_bytes
-from pendula.fleet.contracts import (
-    AnchorPlace,
-    OperatorAction,
-    OperatorAnswer,
-    RobotState,
-    RollingTargetCommand,
-)
+from pendula.fleet.contracts import AnchorPlace, OperatorAction, OperatorAnswer, RobotState, RollingTargetCommand
 from pendula.fleet.engine import FleetEngine
-from pendula.fleet.gateway.reports import converted, faults_of
+from pendula.fleet.gateway import converted, faults_of
 from pendula.fleet.map.reading import Number
 from pendula.fleet.model import CONTRACT_VERSION, NAME_MOST, pick_is_drop
 from pendula.fleet.scenarios.reading import read_drill

@@ -18,7 +18,7 @@ from pendula.demo import fleet as demo
 from pendula.documents import Document, read_bytes
 from pendula.fleet.contracts import LockSnapshot
 from pendula.fleet.engine import FleetEngine, config_form, read_config
-from pendula.fleet.gateway.reports import LAST_MS
+from pendula.fleet.gateway import LAST_MS
 from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.runs import record_of_tick
 from pendula.fleet.runs.recording import CHECKPOINT_TICKS

@@ -13,12 +13,10 @@ from msgspec.structs import replace
 
 from pendula.fleet.contracts import RollingTargetCommand
 from pendula.fleet.engine import FleetEngine
-from pendula.fleet.gateway import Gateway, IssuedOperations, Received, ReportBatch
-from pendula.fleet.gateway.reports import is_name
+from pendula.fleet.gateway import Gateway, IssuedOperations, Received, ReportBatch, is_name
 from pendula.fleet.map.routes import RoutePlan
-from pendula.fleet.simulator.connection import SimulatedGateway
 from pendula.fleet.simulator.faults import Fault, WorldSettings
-from pendula.fleet.simulator.world import restored_world
+from pendula.fleet.simulator.world import SimulatedGateway, restored_world
 from pendula.fleet.tasks import Operation, OperationDone, OperationFailed
 from pendula.fleet.tick.observing import TruckReport, unreadable
 from pendula.fleet.tick.records import Record
