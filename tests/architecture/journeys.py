@@ -192,7 +192,7 @@ JOURNEYS: Mapping[str, Callable[[Tracer], Coroutine[Any, Any, Journey]]] = {
     "enqueue": enqueue,
     "ack": ack,
     "next": next_of_a_player,
-    "fleet tick": 64fleet_tick,
+    "fleet tick": fleet_tick,
     "credit tick": credit_tick,
 }
 
