@@ -493,6 +493,13 @@ def _row(parts: tuple[Any, ...]) -> Reader:
 
 def note_unknown_members(at: Cursor, form: Any) -> None:
     """Note the unknown members of a value that shall have this form, at any depth, and no other fault."""
+    try:
+        convert(at.any(), form)
+    except ValidationError:
+        _note_unknown_members(at, form)
+
+
+def _note_unknown_members(at: Cursor, form: Any) -> None:
     if get_origin(form) is Annotated:
         form = get_args(form)[0]
     origin, parts = get_origin(form), get_args(form)
@@ -501,14 +508,14 @@ def note_unknown_members(at: Cursor, form: Any) -> None:
         unknown: Literal["refuse", "keep"] = "refuse" if form.__struct_config__.forbid_unknown_fields else "keep"
         members = at.object(optional=[info.encode_name for info in infos], unknown=unknown)
         for info in infos:
-            note_unknown_members(members[info.encode_name], info.type)
+            _note_unknown_members(members[info.encode_name], info.type)
     elif origin in (Union, UnionType):
         for part in parts:
-            note_unknown_members(at, part)
+            _note_unknown_members(at, part)
     elif origin in (tuple, list) and at.is_list:
-        at.list_of(lambda element: note_unknown_members(element, parts[0]))
+        at.list_of(lambda element: _note_unknown_members(element, parts[0]))
     elif origin is dict and at.is_object:
-        at.map_of(lambda member: note_unknown_members(member, parts[1]))
+        at.map_of(lambda member: _note_unknown_members(member, parts[1]))
 
 
 def _refuse_repeated(unique: Unique, elements: Sequence[Cursor]) -> None:

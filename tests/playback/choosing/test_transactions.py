@@ -33,7 +33,7 @@ def exposed(**changes: object) -> Change:
 
 
 def configured(**changes: object) -> Change:
-    return lambda programme: programme.configure(**changes)  # type: ignore[arg-type]
+    return lambda programme: programme.configure(**changes)
 
 
 SETTINGS: dict[str, Change] = {

@@ -57,19 +57,6 @@ AFTER_ALL = 1 << 62  # above every admission number
 class EventWriter:
     """Interrupts and visibility changes are collected during a minute and written in order."""
 
-    __slots__ = (
-        "_clock",
-        "_place",
-        "_placed",
-        "_published",
-        "_setting",
-        "_written",
-        "interrupts",
-        "next_event",
-        "recording",
-        "reveals",
-    )
-
     def __init__(self, setting: Setting, clock: Clock) -> None:
         self._setting = setting
         self._clock = clock

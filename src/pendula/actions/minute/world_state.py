@@ -34,24 +34,6 @@ EXPIRING = FIRST + 6  # expiries of knowledge items
 class Plan:
     """What admission needs of a definition, looked up once."""
 
-    __slots__ = (
-        "definition",
-        "fails",
-        "fault",
-        "follows",
-        "limit",
-        "locks",
-        "minutes",
-        "needs",
-        "ordinary",
-        "place",
-        "preempts",
-        "triggers",
-        "unknown_lock",
-        "verb",
-        "waits",
-    )
-
     def __init__(self, verb: Verb, locks: tuple[Lock, ...]) -> None:
         definition = verb.definition
         self.verb = verb

@@ -23,7 +23,7 @@ from pendula.actions.messages import (
 )
 from pendula.actions.minute.world_state import WorldState
 from pendula.actions.model import Instance, Options
-from pendula.actions.runs.logs import LogLines
+from pendula.actions.runs.logs import Logs
 from pendula.kernel.canonical import Json
 from pendula.kernel.engine import Outcome
 from pendula.kernel.wording import unknown_name
@@ -75,7 +75,7 @@ class EpochResult(Struct, frozen=True):
     resources: dict[str, Any]
     places: dict[str, str] = {}
     carry: dict[str, Json] | None = None  # only of `run`
-    logs: LogLines | None = None  # with `logs=True`
+    logs: Logs | None = None  # with `logs=True`
 
     def as_json(self) -> dict[str, Any]:
         """The epoch in the form of the output."""
@@ -107,7 +107,7 @@ class RunResult(Struct, frozen=True):
 
     epochs: tuple[EpochResult, ...]
     carry: dict[str, Json]
-    logs: LogLines | None = None  # with `logs=True`
+    logs: Logs | None = None  # with `logs=True`
 
     def as_json(self) -> dict[str, Any]:
         logs = {} if self.logs is None else self.logs.as_json()
@@ -182,7 +182,7 @@ def run_document(document: Mapping[str, Any], *, logs: bool = False) -> RunResul
         if name not in (*FIELDS, *RUN_SECTIONS):
             raise InvalidSetting(unknown_name(str(name), (*FIELDS, *RUN_SECTIONS), "a section"), path=f"$.{name}")
     world = World.create(config_of(document))
-    lines = LogLines(world.header()) if logs else None
+    lines = Logs(world.header()) if logs else None
     if lines is not None:
         world.current.listener = lines.write
     return msgspec.structs.replace(drive(world, world.apply, document), logs=lines)

@@ -9,7 +9,7 @@ MARKED_EVERY-th line.
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from re import compile as regex
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import msgspec
 
@@ -157,30 +157,31 @@ AT_ONCE = 4096  # lines that are written together
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-class Files(Protocol):
-    """The target of lines that are not kept in memory; see `LogFiles`."""
+class Logs:
+    """Both logs of a run as JSON lines; `feed` events in order.
 
-    next_seq: int | None
-    epoch: int | None
+    Without a disk the lines stay in memory. With a disk they are written; `feed` returns when they are durable, `write`
+    does not wait. A closed chunk is never opened again.
+    """
 
-    def begin(self, epoch: int) -> None: ...
-    def has_shown(self, epoch: int, seq: int) -> bool: ...
-    def append(self, world: Sequence[bytes], chunk: Sequence[bytes]) -> None: ...
-    def sync(self) -> None: ...
-    def line_of(self, seq: int) -> bytes | None: ...
-    def lines(self) -> list[bytes]: ...
-    def chunks(self) -> list[list[bytes]]: ...
-
-
-class LogLines:
-    """Both logs of a run as JSON lines; `feed` events in order. Without files the lines stay in memory."""
-
-    def __init__(self, header: EpochBegan | None = None, files: Files | None = None) -> None:
-        self._set_up(files)
+    def __init__(self, header: EpochBegan | None = None, disk: Disk | None = None) -> None:
+        """Create new logs. Raises `InputRefused` if the disk has logs (see `continued`)."""
+        self._set_up(None if disk is None else LogFiles.new(disk))
         if header is not None:
             self.feed((header,))
 
-    def _set_up(self, files: Files | None) -> None:
+    @classmethod
+    def continued(cls, disk: Disk) -> Self:
+        """Continue the logs in a folder; an empty folder expects the header of an epoch.
+
+        Events that are already written are skipped, so after a crash all events may be fed again. A torn last line is
+        removed.
+        """
+        logs = cls()
+        logs._set_up(LogFiles.found(disk))
+        return logs
+
+    def _set_up(self, files: LogFiles | None) -> None:
         self._world: list[bytes] = []
         self._chunks: list[list[bytes]] = []
         self.first_epoch = 0
@@ -308,26 +309,3 @@ def _line(event: WorldEvent) -> bytes:
         except (TypeError, ValueError, OverflowError):
             pass  # a lone surrogate or a huge integer: `encode` raises with its place
     return encode(event)
-
-
-class Logs(LogLines):
-    """Both logs of a run as JSON lines; `feed` events in order.
-
-    Without a disk the lines stay in memory. With a disk they are written; `feed` returns when they are durable, `write`
-    does not wait. A closed chunk is never opened again.
-    """
-
-    def __init__(self, header: EpochBegan | None = None, disk: Disk | None = None) -> None:
-        """Create new logs. Raises `InputRefused` if the disk has logs (see `continued`)."""
-        super().__init__(header, None if disk is None else LogFiles.new(disk))
-
-    @classmethod
-    def continued(cls, disk: Disk) -> Self:
-        """Continue the logs in a folder; an empty folder expects the header of an epoch.
-
-        Events that are already written are skipped, so after a crash all events may be fed again. A torn last line is
-        removed.
-        """
-        logs = cls()
-        logs._set_up(LogFiles.found(disk))
-        return logs

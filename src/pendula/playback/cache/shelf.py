@@ -330,22 +330,6 @@ class CacheShelf:
     the last failed read. The file is closed with the shelf.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_block_bytes",
-        "_close",
-        "_handle",
-        "_held",
-        "_holding",
-        "_most",
-        "_per_block",
-        "count",
-        "generation",
-        "hits",
-        "reads",
-        "trouble",
-    )
-
     def __init__(self, handle: int, header: Header, blocks: int = BLOCKS_KEPT) -> None:
         self._handle = handle
         self._close = finalize(self, os.close, handle)

@@ -50,7 +50,7 @@ from pendula.playback.model import (
     refused,
     short_repr,
 )
-from pendula.playback.settings import DEFAULTS, DayPart, Exposure, Nae, Pick, PickMode, Refresh, Settings, checked
+from pendula.playback.settings import DEFAULTS, PickMode, Refresh, Settings, checked
 
 
 class Programme(ViewerControls):
@@ -179,33 +179,10 @@ class Programme(ViewerControls):
             gone = tuple(sorted({*channel.gone, place}))
             self._set_channel(draft, index, msgspec.structs.replace(channel, gone=gone))
 
-    def configure(
-        self,
-        *,
-        exposure: Exposure | None = None,
-        pick: Pick | None = None,
-        history: int | None = None,
-        lookahead: int | None = None,
-        nae: Nae | None = None,
-        preserve_history: bool | None = None,
-        refresh: Refresh | None = None,
-        zone: str | None = None,
-        day_parts: Sequence[DayPart] | None = None,
-    ) -> None:
-        """Change the given settings. Raises `InvalidParameter` and `InvalidWeight`; then nothing changes."""
-        given = {
-            "exposure": exposure,
-            "pick": pick,
-            "history": history,
-            "lookahead": lookahead,
-            "nae": nae,
-            "preserve_history": preserve_history,
-            "refresh": refresh,
-            "zone": zone,
-            "day_parts": day_parts,
-        }
-        changes = {name: value for name, value in given.items() if value is not None}
-        self.configure_whole(msgspec.structs.replace(self.drafted, **changes))
+    def configure(self, **changes: object) -> None:
+        """Change these settings, except to None. Raises `InvalidParameter`, `InvalidWeight`; then nothing changes."""
+        given = {name: value for name, value in changes.items() if value is not None}
+        self.configure_whole(msgspec.structs.replace(self.drafted, **given))
 
     def configure_whole(self, settings: Settings) -> None:
         """Replace all settings."""

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec.structs import asdict
 
 from pendula.cli.output import JsonFlag, Output, example, facts, table
 from pendula.kernel.errors import InputRefused, WrongUsage
@@ -47,7 +48,7 @@ def verify(file: FileArgument, channel: ChannelOption = None, json: JsonFlag = F
     from pendula.playback.cache import repair
 
     faults = repair.verify(file, channel)
-    document = {"file": str(file), "sound": not faults, "faults": [_fault(fault) for fault in faults]}
+    document = {"file": str(file), "sound": not faults, "faults": faults}
     Output(json).result(document, lambda: _faults(faults) if faults else f"{file} is sound.")
     if faults:
         raise CacheFaulty(f"{file} is damaged: {counted(len(faults), 'fault')}", file=str(file), faults=len(faults))
@@ -64,15 +65,7 @@ def repair_file(file: FileArgument, channel: ChannelOption = None, json: JsonFla
     _check_channel(channel)
     repaired = repair.repair(file, channel)
     old = None if repaired.old is None else str(file.parent / repaired.old)
-    document: dict[str, Any] = {
-        "file": str(file),
-        "written": repaired.written,
-        "kept": repaired.kept,
-        "generation": repaired.generation,
-        "faults": [_fault(fault) for fault in repaired.faults],
-        "dropped": [_fault(fault) for fault in repaired.dropped],
-        "old": old,
-    }
+    document = {**asdict(repaired), "file": str(file), "written": repaired.written, "old": old}
     Output(json).result(document, lambda: _repaired(file, repaired, old))
 
 
@@ -125,33 +118,15 @@ def _check_channel(channel: str | None) -> None:
 
 
 def _inspected(found: "Inspection") -> dict[str, Any]:
-    header = found.header
-    fields = None
-    if header is not None:
-        fields = {
-            "block_bytes": header.block_bytes,
-            "k": header.k,
-            "count": header.count,
-            "generation": header.generation,
-            "channel_hash": header.channel_hash.hex(),
-        }
+    header = None
+    if found.header is not None:
+        header = {**asdict(found.header), "channel_hash": found.header.channel_hash.hex()}
     return {
         "bytes": found.size,
-        "header": fields,
-        "faults": [_fault(fault) for fault in found.faults],
-        "blocks": [
-            {"block": block.block, "records": block.records, "damaged": block.damaged} for block in found.blocks
-        ],
+        "header": header,
+        "faults": found.faults,
+        "blocks": found.blocks,
         "records": found.records,
-    }
-
-
-def _fault(fault: "Fault") -> dict[str, Any]:
-    return {
-        "place": fault.place.value,
-        "offset": fault.offset,
-        "record": fault.record,
-        "sentence": fault.sentence,
     }
 
 

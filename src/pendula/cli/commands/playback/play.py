@@ -18,7 +18,6 @@ from pendula.playback.model import MASK_64
 from pendula.playback.settings import Mode, PickMode
 
 if TYPE_CHECKING:
-    from pendula.playback.player.gallery import Galleries
     from pendula.playback.player.slideshow import Slideshow
     from pendula.playback.settings import Exposure
     from pendula.playback.sources.mqtt import Address
@@ -72,7 +71,11 @@ def play(
     changes, x ban in all folders, u undo that; c pause the current folder, a resume all folders. With --json a
     document with the items shown, the exposure of each channel and the seed is printed at the end.
     """
+    from secrets import randbits
+
     from pendula.playback.player.gallery import Galleries
+    from pendula.playback.player.slideshow import APPEARANCES_KEPT, Slideshow
+    from pendula.playback.settings import Pick, Settings
 
     if fast and count is None:
         raise WrongUsage("--fast would never end; pass --count N")
@@ -84,7 +87,16 @@ def play(
     exposure = _exposure(mode, weight or (), [gallery.id for gallery in galleries])
     for diagnostic in galleries.open():
         out.note(f"pendula: {diagnostic.sentence} {diagnostic.facts.get('file', '')}".rstrip())
-    slideshow = _showing(galleries, exposure, pick, seed, dwell_ms, count, remember_all=json or count is not None)
+    # `prev` can go back across resets, which every new or banned file causes.
+    settings = Settings(exposure, Pick(pick), preserve_history=True)
+    slideshow = Slideshow(
+        galleries,
+        settings,
+        seed=randbits(64) if seed is None else seed,
+        dwell_ms=dwell_ms,
+        count=count,
+        remember=None if json or count is not None else APPEARANCES_KEPT,
+    )
     if fast:
         _fast(slideshow, out)
     else:
@@ -112,33 +124,6 @@ def _listening(slideshow: "Slideshow", source: "tuple[Address, str] | None", out
         yield
     finally:
         listener.stop()
-
-
-def _showing(
-    galleries: "Galleries",
-    exposure: "Exposure",
-    pick: PickMode,
-    seed: int | None,
-    dwell_ms: int,
-    count: int | None,
-    *,
-    remember_all: bool,
-) -> "Slideshow":
-    from secrets import randbits
-
-    from pendula.playback.player.slideshow import APPEARANCES_KEPT, Slideshow
-    from pendula.playback.settings import Pick, Settings
-
-    # `prev` can go back across resets, which every new or banned file causes.
-    settings = Settings(exposure, Pick(pick), preserve_history=True)
-    return Slideshow(
-        galleries,
-        settings,
-        seed=randbits(64) if seed is None else seed,
-        dwell_ms=dwell_ms,
-        count=count,
-        remember=None if remember_all else APPEARANCES_KEPT,
-    )
 
 
 def _fast(slideshow: "Slideshow", out: Output) -> None:
