@@ -7,7 +7,7 @@ from pendula.credit import settings as run_settings
 from pendula.server.runtime.scheduler_spec import SchedulerSpec
 from pendula.server.schedulers.credit import settings as served_settings
 from pendula.server.schedulers.credit.errors import PREFIX, SimulatorErrors
-from pendula.server.schedulers.credit.routes import actions, networks, past, runs, streams
+from pendula.server.schedulers.credit.routes import actions, networks, runs, streams
 from pendula.server.schedulers.credit.routes.caller import NAME
 from pendula.server.schedulers.credit.service import SimulatorService
 from pendula.server.settings import Settings
@@ -27,7 +27,6 @@ def scheduler_for(settings: Settings, environment: Mapping[str, str] | None = No
         routers=(
             networks.router,
             streams.router,
-            past.router,
             actions.router,
             runs.router,
         ),

@@ -1,4 +1,8 @@
-"""Scenarios, and the network of a run: snapshots, metrics, bottlenecks, payment targets, participants and lines."""
+"""Scenarios, and the network of a run: snapshots, metrics, bottlenecks, payment targets, participants and lines.
+
+Earlier states of a run, active or ended, and the moments of its journal are for the time slider; not part of the
+protocol.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -12,16 +16,20 @@ from pendula.credit.engine import Run
 from pendula.credit.ledger.book import Book
 from pendula.credit.model import LineStatus
 from pendula.credit.money import text
-from pendula.credit.runs.artifacts import moment
+from pendula.credit.runs.artifacts import moment as wall_time
 from pendula.credit.settings import Settings as RunSettings
 from pendula.credit.state.network import Network
 from pendula.credit.views import Series, Snapshot, Span, neighbourhood, picture, targets, usual_step, worst
 from pendula.documents import Document, from_value, read_bytes
+from pendula.kernel import canonical
+from pendula.server.api.engines import MOST_POINTS, found_incident, found_moment
 from pendula.server.api.openapi import CHANGE_ERRORS, READ_ERRORS, answers
-from pendula.server.api.requests import Supervised, document_limits
+from pendula.server.api.requests import Supervised, document_limits, supervisor_of
 from pendula.server.errors import json_response
+from pendula.server.runtime.engine_host import EngineHost
 from pendula.server.schedulers.credit import scenarios
 from pendula.server.schedulers.credit.errors import PREFIX, BadRequest, RunNotFound, UnknownParticipant
+from pendula.server.schedulers.credit.recovery import EndedRun
 from pendula.server.schedulers.credit.routes.caller import (
     Caller,
     OperatorCaller,
@@ -38,6 +46,7 @@ from pendula.server.schedulers.credit.shapes import (
     API_VERSION,
     BottlenecksView,
     BottleneckView,
+    Control,
     MetricsView,
     ParticipantList,
     ParticipantView,
@@ -47,7 +56,7 @@ from pendula.server.schedulers.credit.shapes import (
     TrustlineView,
 )
 from pendula.server.schedulers.credit.what_if import SerializedRun, serialize_run
-from pendula.server.views import encode_view
+from pendula.server.views import IncidentView, MomentsView, MomentView, encode_view
 
 SCENARIOS = "/scenarios"
 RUN = "/runs/{run_id}"
@@ -74,7 +83,7 @@ async def listed(caller: ViewerCaller) -> Response:
 async def upload(request: Request, supervisor: Supervised, caller: OperatorCaller) -> Response:
     """Upload a scenario: `{"scenario": {…}, "scenario_id": …}`, or the document alone."""
     data = await request.body()
-    uploaded_at = moment(supervisor.clock.now())
+    uploaded_at = wall_time(supervisor.clock.now())
     limits = document_limits(supervisor.settings)
     stored = await asyncio.to_thread(lambda: _read_scenario(read_bytes(data, limits=limits), uploaded_at))
     scenarios.require_addressable(stored.scenario.id)
@@ -93,7 +102,7 @@ async def preview(scenario_id: str, request: Request, supervisor: Supervised, ca
     """The network of a scenario, without debts."""
     stored = caller.service.scenarios.get(scenario_id)
     code = resolve_equivalent(request.query_params.get("equivalent"), stored.scenario.equivalents)
-    now = moment(supervisor.clock.now())
+    now = wall_time(supervisor.clock.now())
     service = caller.service
     return answer(await service.large_reads.look(lambda: _preview(stored, service.defaults, code, now)))
 
@@ -137,7 +146,7 @@ async def own_snapshot(request: Request, caller: ViewerCaller) -> Response:
 async def ego(request: Request, caller: ViewerCaller) -> Response:
     """A participant of the caller's active run and the network around it, 1 or 2 hops deep."""
     run, depth = await active_run(caller), read_integer(request, "depth", 1, 1, 2)
-    pid, now = request.query_params.get("pid", ""), moment(caller.service.context.clock())
+    pid, now = request.query_params.get("pid", ""), wall_time(caller.service.context.clock())
 
     def look(engine: Run) -> Snapshot:
         book = engine.network.ledgers[requested_equivalent(request, engine.network)].book
@@ -161,7 +170,7 @@ async def active_run(caller: Caller) -> ServedRun:
 
 
 async def _snapshot(run: ServedRun, request: Request, caller: Caller) -> Response:
-    now = moment(caller.service.context.clock())
+    now = wall_time(caller.service.context.clock())
 
     def look(engine: Run) -> Snapshot:
         return picture(engine.network.ledgers[requested_equivalent(request, engine.network)].book, now)
@@ -270,6 +279,92 @@ async def trustlines(run_id: str, request: Request, caller: ViewerCaller) -> Res
         return TrustlineList([_trustline(book, line) for line in shown])
 
     return await _read_engine(run, caller, look)
+
+
+# Earlier states
+
+
+class PastRun(Control, frozen=True, kw_only=True):
+    """A run after record `n` of its journal, and the network of one equivalent."""
+
+    n: int
+    tick_index: int
+    sim_time_ms: int
+    attempts_total: int
+    committed_total: int
+    rejected_total: int
+    graph: Snapshot
+
+
+@router.get(f"{RUN}/past", responses=answers(PastRun, CHANGE_ERRORS), operation_id="credit_past")
+async def past(run_id: str, request: Request, caller: ViewerCaller) -> Response:
+    """The run and its network after record `at` of its journal."""
+    source, at = await _find_past(run_id, caller), read_integer(request, "at", None, 0, MAX_TIME_MS)
+    now = wall_time(caller.service.context.clock())
+    journal = source.journal
+    if not journal.first_n <= at <= journal.durable_n:
+        raise BadRequest(f"There is no record {at}; the journal has records {journal.first_n} to {journal.durable_n}")
+
+    def look() -> bytes:
+        with source.past.at(at) as run:
+            assert isinstance(run, Run)
+            return encode_view(_past_run(run, request, at, now))
+
+    return json_response(await supervisor_of(request).replayed(look))
+
+
+@router.get(f"{RUN}/moments", responses=answers(MomentsView, CHANGE_ERRORS), operation_id="credit_moments")
+async def moments(run_id: str, request: Request, caller: ViewerCaller) -> Response:
+    """The first and the last moment of the journal, and others spread evenly between them."""
+    index, points = (await _find_past(run_id, caller)).moments, read_integer(request, "points", 5, 2, MOST_POINTS)
+    return json_response(
+        await supervisor_of(request).replayed(lambda: canonical.encode(MomentsView(index.spread(points))))
+    )
+
+
+@router.get(f"{RUN}/moment", responses=answers(MomentView, CHANGE_ERRORS), operation_id="credit_moment")
+async def moment(run_id: str, request: Request, caller: ViewerCaller) -> Response:
+    """The moment of record `n`, or the last one not after time `t` or `utc_ms`, and its successor."""
+    index = (await _find_past(run_id, caller)).moments
+    n, t, utc_ms = (_optional_integer(request, name) for name in ("n", "t", "utc_ms"))
+    return json_response(
+        await supervisor_of(request).replayed(lambda: canonical.encode(found_moment(index, n, t, utc_ms)))
+    )
+
+
+@router.get(f"{RUN}/incident", responses=answers(IncidentView, CHANGE_ERRORS), operation_id="credit_incident")
+async def incident(run_id: str, request: Request, caller: ViewerCaller) -> Response:
+    """The first refusal, or the next one after a record, or the last one before it."""
+    index = (await _find_past(run_id, caller)).moments
+    after, before = _optional_integer(request, "after"), _optional_integer(request, "before")
+    return json_response(
+        await supervisor_of(request).replayed(lambda: canonical.encode(found_incident(index, after, before)))
+    )
+
+
+def _past_run(run: Run, request: Request, at: int, now: str) -> PastRun:
+    status = run.status()
+    return PastRun(
+        n=at,
+        tick_index=status.tick_index,
+        sim_time_ms=status.sim_time_ms,
+        attempts_total=status.attempts_total,
+        committed_total=status.committed_total,
+        rejected_total=status.rejected_total,
+        graph=picture(run.network.ledgers[requested_equivalent(request, run.network)].book, now),
+    )
+
+
+def _optional_integer(request: Request, name: str) -> int | None:
+    return read_integer(request, name, None, 0, MAX_TIME_MS) if name in request.query_params else None
+
+
+async def _find_past(run_id: str, caller: Caller) -> EngineHost | EndedRun:
+    """The history of a run; raises if the journal of an ended run is damaged."""
+    run = await caller.run(run_id)
+    if run.host is not None:
+        return run.host
+    return await caller.service.ended(run.record)
 
 
 def _code(run: ServedRun, request: Request) -> str:
