@@ -5,13 +5,13 @@ the names of the contract.
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from decimal import Decimal
 from typing import Annotated, Any
 
 from fastapi import APIRouter
-from msgspec import UNSET, Meta, Struct, UnsetType
-from msgspec.structs import replace
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+from msgspec.structs import asdict, replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -91,43 +91,43 @@ Priority = Annotated[int, Meta(ge=-1000, le=1000)]
 Duration = Annotated[int, Meta(ge=0, le=3_600_000)]
 
 
-class TaskBody(Struct, frozen=True, forbid_unknown_fields=True):
+class TaskBody(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """A task; without an id it gets one. `streamId`: the stream whose conditions and limit apply."""
 
-    pickNodeId: Name
-    dropNodeId: Name
-    taskId: Name | UnsetType = UNSET
+    pick_node_id: Name
+    drop_node_id: Name
+    task_id: Name | UnsetType = UNSET
     priority: Priority = 10
-    robotIds: Annotated[tuple[Name, ...], Meta(max_length=500)] = ()
-    pickDurationMs: Duration = 12_000
-    dropDurationMs: Duration = 8_000
-    streamId: Name | None = None
+    robot_ids: Annotated[tuple[Name, ...], Meta(max_length=500)] = ()
+    pick_ms: Duration = field(name="pickDurationMs", default=12_000)
+    drop_ms: Duration = field(name="dropDurationMs", default=8_000)
+    stream_id: Name | None = None
 
     def __post_init__(self) -> None:
-        if self.pickNodeId == self.dropNodeId:
-            raise ValueError(f"dropNodeId: {pick_is_drop('the task', self.dropNodeId)}")
+        if self.pick_node_id == self.drop_node_id:
+            raise ValueError(f"dropNodeId: {pick_is_drop('the task', self.drop_node_id)}")
 
 
 Nodes = Annotated[tuple[Name, ...], Meta(min_length=1, max_length=500)]
 
 
-class StreamBody(Struct, frozen=True, forbid_unknown_fields=True):
+class StreamBody(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """A stream of goods from some nodes to others, as in scenario files; after `lastMs`, a time of the fleet, it
     creates no task."""
 
-    streamId: Name
-    pickNodeIds: Nodes
-    dropNodeIds: Nodes
-    pickDurationMs: Duration = 12_000
-    dropDurationMs: Duration = 8_000
+    stream_id: Name
+    pick_node_ids: Nodes
+    drop_node_ids: Nodes
+    pick_ms: Duration = field(name="pickDurationMs", default=12_000)
+    drop_ms: Duration = field(name="dropDurationMs", default=8_000)
     priority: Priority = 10
-    maxConcurrent: Annotated[int, Meta(ge=1, le=10_000)] | None = None
-    lastMs: Count | None = None
-    robotIds: Annotated[tuple[Name, ...], Meta(max_length=500)] = ()
+    max_concurrent: Annotated[int, Meta(ge=1, le=10_000)] | None = None
+    last_ms: Count | None = None
+    robot_ids: Annotated[tuple[Name, ...], Meta(max_length=500)] = ()
     conditions: Conditions = Conditions()
 
     def __post_init__(self) -> None:
-        both = next((node for node in self.dropNodeIds if node in self.pickNodeIds), None)
+        both = next((node for node in self.drop_node_ids if node in self.pick_node_ids), None)
         if both is not None:
             raise ValueError(f"dropNodeIds: {pick_is_drop('the stream', both)}")
 
@@ -222,6 +222,19 @@ class TaskAccepted(Struct, frozen=True):
 
 
 router = APIRouter(tags=["fleet"])
+Handler = Callable[..., Awaitable[None]]
+
+
+def _takes(path: str, body: type, operation: str, *, json5: bool = False) -> Callable[[Handler], Handler]:
+    """A route that accepts a body and answers with none."""
+    return router.post(
+        FLEET + path,
+        status_code=204,
+        response_class=Response,
+        openapi_extra=takes(body, json5=json5),
+        responses=TAKEN | refusals(CHANGE_ERRORS),
+        operation_id=operation,
+    )
 
 
 class TaskRefused(HttpRefused):
@@ -248,22 +261,15 @@ async def act(fleet: FleetName, request: Request, supervisor: Supervised, caller
     """Submit an operator action on a truck, a task or the fleet; the answer says whether it was accepted."""
     loop = loop_of(supervisor, fleet)
     body = await read_body(request, ActionBody)
-    action = OperatorAction(
-        contractVersion=CONTRACT_VERSION,
-        actionId=f"op-{secrets.token_hex(8)}" if body.actionId is UNSET else body.actionId,
-        ts=loop.engine.now(),
-        operatorId=caller.name,
-        type=body.type,
-        reason=body.reason,
-        robotId=body.robotId,
-        taskId=body.taskId,
-        anchor=UNSET if body.anchor is UNSET else AnchorPlace(body.anchor.edgeKey, Decimal(body.anchor.sM)),
-        resources=body.resources,
-        physicallySecured=body.physicallySecured,
-        confirmationOf=body.confirmationOf,
-        force=body.force,
-        role=caller.role.value,
-    )
+    known = {
+        "contractVersion": CONTRACT_VERSION,
+        "actionId": f"op-{secrets.token_hex(8)}" if body.actionId is UNSET else body.actionId,
+        "ts": loop.engine.now(),
+        "operatorId": caller.name,
+        "role": caller.role.value,
+        "anchor": UNSET if body.anchor is UNSET else AnchorPlace(body.anchor.edgeKey, Decimal(body.anchor.sM)),
+    }
+    action = OperatorAction(**{**asdict(body), **known})
     return json_response(canonical.encode(await loop.act(action)))
 
 
@@ -279,17 +285,8 @@ async def submit_task(fleet: FleetName, request: Request, supervisor: Supervised
     answer, and keeps its current priority; a different task with that id is rejected."""
     loop = loop_of(supervisor, fleet)
     body = await read_body(request, TaskBody)
-    order = TaskOrder(
-        task_id=f"T-{secrets.token_hex(6)}" if body.taskId is UNSET else body.taskId,
-        pick_node_id=body.pickNodeId,
-        drop_node_id=body.dropNodeId,
-        at_ms=loop.engine.now(),
-        robot_ids=body.robotIds,
-        pick_ms=body.pickDurationMs,
-        drop_ms=body.dropDurationMs,
-        priority=body.priority,
-        stream_id=body.streamId,
-    )
+    task_id = f"T-{secrets.token_hex(6)}" if body.task_id is UNSET else body.task_id
+    order = TaskOrder(**{**asdict(body), "task_id": task_id, "at_ms": loop.engine.now()})
     try:
         await _submit(loop, TaskSubmitted(order))
     except TaskRefused:
@@ -299,75 +296,32 @@ async def submit_task(fleet: FleetName, request: Request, supervisor: Supervised
     return json_response(encode_view(TaskAccepted(order.task_id)), 201)
 
 
-@router.post(
-    FLEET + "/priority",
-    status_code=204,
-    response_class=Response,
-    openapi_extra=takes(PriorityBody),
-    responses=TAKEN | refusals(CHANGE_ERRORS),
-    operation_id="fleet_priority",
-)
-async def change_priority(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
+@_takes("/priority", PriorityBody, "fleet_priority")
+async def change_priority(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> None:
     """Change the priority of an open task; an assigned truck keeps it."""
     loop = loop_of(supervisor, fleet)
     body = await read_body(request, PriorityBody)
     await _submit(loop, PriorityChanged(body.taskId, body.priority))
-    return Response(status_code=204)
 
 
-@router.post(
-    FLEET + "/streams",
-    status_code=204,
-    response_class=Response,
-    openapi_extra=takes(StreamBody),
-    responses=TAKEN | refusals(CHANGE_ERRORS),
-    operation_id="fleet_set_stream",
-)
-async def set_stream(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
+@_takes("/streams", StreamBody, "fleet_set_stream")
+async def set_stream(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> None:
     """Add or replace a stream; its open tasks continue. Repeating the request changes nothing."""
     loop = loop_of(supervisor, fleet)
     body = await read_body(request, StreamBody)
-    stream = TaskStream(
-        stream_id=body.streamId,
-        pick_node_ids=body.pickNodeIds,
-        drop_node_ids=body.dropNodeIds,
-        pick_ms=body.pickDurationMs,
-        drop_ms=body.dropDurationMs,
-        priority=body.priority,
-        max_concurrent=body.maxConcurrent,
-        last_ms=body.lastMs,
-        robot_ids=body.robotIds,
-        conditions=body.conditions,
-    )
-    await _submit(loop, StreamSet(stream))
-    return Response(status_code=204)
+    await _submit(loop, StreamSet(TaskStream(**asdict(body))))
 
 
-@router.post(
-    FLEET + "/streams/end",
-    status_code=204,
-    response_class=Response,
-    openapi_extra=takes(StreamEndBody),
-    responses=TAKEN | refusals(CHANGE_ERRORS),
-    operation_id="fleet_end_stream",
-)
-async def end_stream(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
+@_takes("/streams/end", StreamEndBody, "fleet_end_stream")
+async def end_stream(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> None:
     """End a stream: it creates no more tasks; its open tasks continue."""
     loop = loop_of(supervisor, fleet)
     body = await read_body(request, StreamEndBody)
     await _submit(loop, StreamEnded(body.streamId))
-    return Response(status_code=204)
 
 
-@router.post(
-    FLEET + "/stock",
-    status_code=204,
-    response_class=Response,
-    openapi_extra=takes(StockBody),
-    responses=TAKEN | refusals(CHANGE_ERRORS),
-    operation_id="fleet_stock",
-)
-async def report_stock(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
+@_takes("/stock", StockBody, "fleet_stock")
+async def report_stock(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> None:
     """Counted goods or free places of a node; streams with conditions wait for them."""
     loop = loop_of(supervisor, fleet)
     body = await read_body(request, StockBody)
@@ -375,18 +329,10 @@ async def report_stock(fleet: FleetName, request: Request, supervisor: Supervise
         await _submit(loop, GoodsReported(body.nodeId, body.goods))
     if body.room is not None:
         await _submit(loop, RoomReported(body.nodeId, body.room))
-    return Response(status_code=204)
 
 
-@router.post(
-    FLEET + "/faults",
-    status_code=204,
-    response_class=Response,
-    openapi_extra=takes(FaultBody),
-    responses=TAKEN | refusals(CHANGE_ERRORS),
-    operation_id="fleet_fault",
-)
-async def cause_fault(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
+@_takes("/faults", FaultBody, "fleet_fault")
+async def cause_fault(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> None:
     """Simulate a fault of a simulated truck."""
     loop = loop_of(supervisor, fleet)
     robot_id, fault = await read_body_with(request, lambda data, limits: read_drill(read_bytes(data, limits=limits)))
@@ -394,7 +340,6 @@ async def cause_fault(fleet: FleetName, request: Request, supervisor: Supervised
         near = suggestion(robot_id, tuple(loop.engine.traffic.robot_ids))
         raise UnknownRobot(f"There is no truck {robot_id!r}{near}", robotId=robot_id)
     loop.trucks.cause_fault(robot_id, fault)
-    return Response(status_code=204)
 
 
 async def _submit(loop: FleetLoop, event: TaskEvent) -> None:
@@ -442,15 +387,8 @@ class NotLive(HttpRefused):
     status = 409
 
 
-@router.post(
-    FLEET + "/reports",
-    status_code=204,
-    response_class=Response,
-    openapi_extra=takes(ReportsBody, json5=True),
-    responses=TAKEN | refusals(CHANGE_ERRORS),
-    operation_id="fleet_report",
-)
-async def receive_reports(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> Response:
+@_takes("/reports", ReportsBody, "fleet_report", json5=True)
+async def receive_reports(fleet: FleetName, request: Request, supervisor: Supervised, _: Operator) -> None:
     """Post reports of trucks, in metres and radians: one report, a list, or reports and ended operations, as JSON or
     JSON5. The next tick applies them. With ended operations the answer waits until that tick is written, so that a
     crash does not start them again."""
@@ -464,7 +402,6 @@ async def receive_reports(fleet: FleetName, request: Request, supervisor: Superv
     trucks.receive(reports, _done(body), _failed(body))
     if body.done or body.failed:
         await loop.wait_until_written()
-    return Response(status_code=204)
 
 
 @router.get(FLEET + "/orders", responses=answers(OrdersView, READ_ERRORS), operation_id="fleet_orders")
