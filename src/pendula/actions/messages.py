@@ -152,30 +152,24 @@ def read_requests(
     interrupts: Iterable[Json], commands: Iterable[Json], setting: Setting
 ) -> Iterator[ActionRequest | Fault]:
     """Each request, or its fault."""
-    for raw in interrupts:
-        yield _interrupt(raw, setting)
-    for raw in commands:
-        yield _command(raw, setting)
+    both: tuple[tuple[Iterable[Json], type[InterruptForm | CommandForm]], ...]
+    both = ((interrupts, InterruptForm), (commands, CommandForm))
+    for raws, kind in both:
+        for raw in raws:
+            try:
+                form = msgspec.convert(raw, kind)
+            except msgspec.ValidationError as fault:
+                yield malformed(_code_of(kind), fault, raw, kind)
+            else:
+                yield request_of(form, setting)
 
 
-def _interrupt(raw: Json, setting: Setting) -> ActionRequest | Fault:
-    try:
-        form = msgspec.convert(raw, InterruptForm)
-    except msgspec.ValidationError as fault:
-        return malformed(Code.INVALID_INTERRUPT, fault, raw, InterruptForm)
-    return request_of(form, setting)
-
-
-def _command(raw: Json, setting: Setting) -> ActionRequest | Fault:
-    try:
-        form = msgspec.convert(raw, CommandForm)
-    except msgspec.ValidationError as fault:
-        return malformed(Code.INVALID_COMMAND, fault, raw, CommandForm)
-    return request_of(form, setting)
+def _code_of(kind: type[InterruptForm | CommandForm]) -> Code:
+    return Code.INVALID_INTERRUPT if kind is InterruptForm else Code.INVALID_COMMAND
 
 
 def request_of(form: InterruptForm | CommandForm, setting: Setting) -> ActionRequest | Fault:
-    code = Code.INVALID_INTERRUPT if isinstance(form, InterruptForm) else Code.INVALID_COMMAND
+    code = _code_of(type(form))
     minute = _minute(form, setting, code)
     if isinstance(minute, Fault):
         return minute

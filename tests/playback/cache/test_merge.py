@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.playback.cache.merge import BackOff, Page, merge, refresh_cache
+from pendula.playback.cache.merge import Page, back_off_of, merge, refresh_cache
 from pendula.playback.choosing.records import pack
 from pendula.playback.model import (
     InvalidParameter,
@@ -209,7 +209,7 @@ def test_retry_delays_double_from_30_seconds_to_15_minutes_with_20_percent_jitte
     seen: dict[int, set[int]] = {}
 
     for number in range(300):
-        back_off = BackOff(1, f"channel {number}")
+        back_off = back_off_of(1, f"channel {number}")
         for failure, wait in enumerate(plain):
             waited = back_off.failed()
             assert wait * 4 // 5 <= waited <= wait * 6 // 5
@@ -222,7 +222,7 @@ def test_retry_delays_double_from_30_seconds_to_15_minutes_with_20_percent_jitte
 
 @pytest.mark.req("PLAY-CACHE-10")
 def test_delays_depend_on_seed_and_channel_and_restart_after_a_success() -> None:
-    one, two, other = BackOff(7, "a"), BackOff(7, "a"), BackOff(8, "a")
+    one, two, other = back_off_of(7, "a"), back_off_of(7, "a"), back_off_of(8, "a")
 
     waits = [one.failed() for _ in range(100)]
     assert waits == [two.failed() for _ in range(100)]

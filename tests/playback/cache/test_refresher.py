@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from pendula.playback.cache import refresher as refresher_module
-from pendula.playback.cache.merge import BackOff, Page, Source, SourceFailed
+from pendula.playback.cache.merge import Page, Source, SourceFailed, back_off_of
 from pendula.playback.cache.refresher import Feed, Plan, Refresher
 from pendula.playback.cache.shelf import open_or_set_aside
 from pendula.playback.choosing.records import Channel, Shelf
@@ -112,7 +112,7 @@ def test_a_failed_channel_backs_off_and_a_request_does_not_shorten_that() -> Non
 
     plan.request("a", 1)
 
-    assert wait == BackOff(1, "a").failed()
+    assert wait == back_off_of(1, "a").failed()
     assert plan.wait_ms(0) == wait
     assert begun(plan, wait - 1) == []
     assert begun(plan, wait) == ["a"]

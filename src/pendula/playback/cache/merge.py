@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from pendula.kernel.disk import Disk
 from pendula.kernel.errors import WorldBroken
-from pendula.kernel.rng import stream
+from pendula.kernel.rng import Pcg32, stream
 from pendula.playback.cache.shelf import (
     Header,
     channel_hash,
@@ -162,19 +162,26 @@ def _packed(records: Iterable[Record], channel: str, diagnostics: list[Diagnosti
 
 
 class BackOff:
-    """The delay after consecutive failures: 30 s, doubling to 15 min, with 20 % jitter, seeded by seed and channel."""
+    """The delay after consecutive failures: doubling from `first_ms` to `most_ms`, with 20 % jitter from the draws."""
 
-    def __init__(self, seed: int, channel: str) -> None:
-        self._draws = stream(seed, int.from_bytes(channel_hash(channel)[:8], "little"), JITTER_STREAM)
+    def __init__(self, draws: Pcg32, *, first_ms: int, most_ms: int) -> None:
+        self._draws = draws
+        self._first_ms, self._most_ms = first_ms, most_ms
         self.failures = 0
 
     def failed(self) -> int:
         """Count a failure; returns the milliseconds to wait."""
-        # Five doublings exceed the longest wait.
-        plain = min(FIRST_WAIT_MS << min(self.failures, 5), LONGEST_WAIT_MS)
+        # 32 doublings exceed any sensible wait.
+        plain = min(self._first_ms << min(self.failures, 32), self._most_ms)
         self.failures += 1
         spread = plain // 5
         return plain - spread + self._draws.bounded(2 * spread + 1)
 
     def succeeded(self) -> None:
         self.failures = 0
+
+
+def back_off_of(seed: int, channel: str) -> BackOff:
+    """The delays of a channel, from 30 s to 15 min."""
+    draws = stream(seed, int.from_bytes(channel_hash(channel)[:8], "little"), JITTER_STREAM)
+    return BackOff(draws, first_ms=FIRST_WAIT_MS, most_ms=LONGEST_WAIT_MS)

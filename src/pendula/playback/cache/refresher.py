@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.wallclock import steady_ns
-from pendula.playback.cache.merge import BackOff, Page, Refreshed, Source, refresh_cache
+from pendula.playback.cache.merge import BackOff, Page, Refreshed, Source, back_off_of, refresh_cache
 from pendula.playback.cache.shelf import CacheShelf, CacheUnreachable, checked_k, checked_name, open_cache
 from pendula.playback.choosing.records import BLOCK_BYTES, Shelf
 from pendula.playback.model import RECORDS_DEFAULT, ChannelTaken, Diagnostic, InvalidParameter, UnknownChannel
@@ -80,7 +80,7 @@ class Plan:
                     value=str(feed.path),
                     allowed="a file of no other channel",
                 )
-        self._turns[channel] = PlannedRefresh(channel, feed, self._added, BackOff(self._seed, channel), now_ms)
+        self._turns[channel] = PlannedRefresh(channel, feed, self._added, back_off_of(self._seed, channel), now_ms)
         self._added += 1
 
     def remove(self, channel: str) -> None:

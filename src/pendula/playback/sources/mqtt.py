@@ -29,6 +29,7 @@ from pendula.documents import DocumentLimits, DocumentRefused, read_bytes
 from pendula.documents.typed import NULL_IS_ABSENT, Parse, read
 from pendula.kernel.errors import InputRefused, MissingExtra, WorldBroken, WrongUsage
 from pendula.kernel.rng import stream
+from pendula.playback.cache.merge import BackOff
 from pendula.playback.model import KEY_BYTES, NAME_MOST, InsertResult, InvalidParameter, Record
 
 if TYPE_CHECKING:
@@ -182,23 +183,11 @@ class Inbox:
         return receipt
 
 
-class Retry:
-    """The delay after consecutive failures: doubling from `first_ms` to `most_ms`, with 20 % jitter."""
+class Retry(BackOff):
+    """The delay between attempts to connect."""
 
     def __init__(self, seed: int, *, first_ms: int = 500, most_ms: int = 60_000) -> None:
-        self._draws = stream(seed, 0, JITTER_STREAM)
-        self._first_ms, self._most_ms, self._failures = first_ms, most_ms, 0
-
-    def failed(self) -> int:
-        """Count a failure; returns the milliseconds to wait."""
-        # 32 doublings exceed any sensible wait.
-        plain = min(self._first_ms << min(self._failures, 32), self._most_ms)
-        self._failures += 1
-        spread = plain // 5
-        return plain - spread + self._draws.bounded(2 * spread + 1)
-
-    def succeeded(self) -> None:
-        self._failures = 0
+        super().__init__(stream(seed, 0, JITTER_STREAM), first_ms=first_ms, most_ms=most_ms)
 
 
 class Broker(Struct, frozen=True):
