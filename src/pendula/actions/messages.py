@@ -152,19 +152,17 @@ def read_requests(
     interrupts: Iterable[Json], commands: Iterable[Json], setting: Setting
 ) -> Iterator[ActionRequest | Fault]:
     """Each request, or its fault."""
-    both: tuple[tuple[Iterable[Json], type[InterruptForm | CommandForm]], ...]
-    both = ((interrupts, InterruptForm), (commands, CommandForm))
-    for raws, kind in both:
+    for raws, kind in ((interrupts, InterruptForm), (commands, CommandForm)):
         for raw in raws:
             try:
-                form = msgspec.convert(raw, kind)
+                form: Any = msgspec.convert(raw, kind)
             except msgspec.ValidationError as fault:
                 yield malformed(_code_of(kind), fault, raw, kind)
             else:
                 yield request_of(form, setting)
 
 
-def _code_of(kind: type[InterruptForm | CommandForm]) -> Code:
+def _code_of(kind: type[Struct]) -> Code:
     return Code.INVALID_INTERRUPT if kind is InterruptForm else Code.INVALID_COMMAND
 
 
