@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.credit.authoring.linting import lint
-from pendula.credit.authoring.reachability import has_circle, marks_within, parts, reach, ways_of
+from pendula.credit.authoring.linting import has_circle, lint, marks_within, parts, reach, ways_of
 from pendula.credit.authoring.villages import Profile as Kind
 from pendula.credit.authoring.villages import village
 from pendula.credit.model import Participant, ParticipantType, Profile, Scenario, Trustline

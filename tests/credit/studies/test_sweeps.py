@@ -13,10 +13,9 @@ from pendula.credit.authoring.villages import village
 from pendula.credit.events import ClearingDecision, ClearingDone
 from pendula.credit.runs.headless import simulate
 from pendula.credit.settings import InvalidSetting, Settings, change_settings
-from pendula.credit.studies import figures, workers
-from pendula.credit.studies.figures import Kind, figures_of, within_budget
+from pendula.credit.studies import figures
+from pendula.credit.studies.figures import Job, Kind, Task, figures_of, spread, within_budget
 from pendula.credit.studies.sweeps import InvalidGrid, combinations, summarise, sweep
-from pendula.credit.studies.workers import Job, Task, spread
 from pendula.documents import Document, DocumentRefused, from_value
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import LimitExceeded, MissingExtra, WrongUsage
@@ -95,8 +94,8 @@ def test_a_cluster_with_another_pendula_is_rejected(
     cluster: str, small: Document, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     others = iter(["0.0.1 (decisions 0)"])
-    ours = workers._signature()
-    monkeypatch.setattr(workers, "_signature", lambda: next(others, ours))
+    ours = figures._signature()
+    monkeypatch.setattr(figures, "_signature", lambda: next(others, ours))
 
     with pytest.raises(ClusterFailed, match=r"has Pendula 0\.0\.1"):
         sweep(small, {}, (1,), 1, dask=cluster)

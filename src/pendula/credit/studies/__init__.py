@@ -3,8 +3,7 @@
 sweeps        every combination of settings with every seed: one run and one row each
 variations    variations of a scenario: limits, rates, any value at a path
 comparison    two settings over many seeds, paired by seed: medians, intervals, a verdict, curves
-figures       figures of one run: counted tick by tick, exact; as columns, and their medians
-workers       sequential runs, local processes, or a Dask cluster
+figures       figures of one run, counted exactly; many runs, distributed; as columns, and their medians
 series        all metrics of one run, tick by tick
 chart         a comparison, a sweep or a run as an SVG
 """

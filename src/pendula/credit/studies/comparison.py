@@ -26,18 +26,21 @@ from pendula.credit.studies.figures import (
     Figures,
     Kind,
     Measure,
+    Task,
     Trail,
     columns_of,
     in_order,
+    job_of,
     measures,
     median,
     median_interval,
     quantile,
+    seeds_of,
     share,
+    spread,
     text_of,
     written,
 )
-from pendula.credit.studies.workers import Task, job_of, seeds_of, spread
 from pendula.documents import Document
 from pendula.kernel.errors import WrongUsage
 from pendula.spreading import Watch, Where

@@ -25,9 +25,20 @@ from pendula.credit.settings import (
     setting_texts,
 )
 from pendula.credit.settings import Kind as SettingKind
-from pendula.credit.studies.figures import Columns, Kind, columns_of, measures, median, text_of, written
+from pendula.credit.studies.figures import (
+    Columns,
+    Kind,
+    Task,
+    columns_of,
+    job_of,
+    measures,
+    median,
+    seeds_of,
+    spread,
+    text_of,
+    written,
+)
 from pendula.credit.studies.variations import changed_document, names_a_place, variation
-from pendula.credit.studies.workers import Task, job_of, seeds_of, spread
 from pendula.documents import Document
 from pendula.kernel.errors import InputRefused, LimitExceeded
 from pendula.spreading import RUNS_MOST, Watch, Where
