@@ -629,15 +629,18 @@ def _scenario(file: ScenarioFile, reading: Reading) -> Scenario:
         warmup=file.settings.warmup,
         drift=file.settings.trust_drift,
         flow=file.settings.flow,
-        name=file.name or None,
-        seed=None if file.seed is UNSET else file.seed,
+        name=_or_none(file.name),
+        seed=_or_none(file.seed),
     )
 
 
 def _participant(given: NewParticipant) -> model.Participant:
-    texts = (None if text is UNSET else text for text in (given.name, given.group, given.profile))
-    name, group, profile = texts
+    name, group, profile = map(_or_none, (given.name, given.group, given.profile))
     return model.Participant(given.id, given.type, name, given.status, group, profile)
+
+
+def _or_none(value: T | UnsetType) -> T | None:
+    return None if value is UNSET else value
 
 
 def _trustline(line: Line, base: str) -> Trustline:
@@ -682,8 +685,8 @@ def _event(event: Payments | Clearings | Stress | Injections | Note, index: int,
     return TimelineEvent(
         index=index,
         type=EventType(str(event.__struct_config__.tag)),
-        time=None if event.time is UNSET else event.time,
-        description=None if event.description is UNSET else event.description,
+        time=_or_none(event.time),
+        description=_or_none(event.description),
         metadata=event.metadata,
         duration=_duration(event.metadata, params),
         multipliers=multipliers,
