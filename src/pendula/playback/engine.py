@@ -19,7 +19,7 @@ from pendula.kernel.errors import InputRefused, WrongUsage
 from pendula.playback import explain, messages
 from pendula.playback.choosing.dayparts import WallClock, wall_clock
 from pendula.playback.choosing.programme import Programme
-from pendula.playback.choosing.records import UNREADABLE, Channel, Row, sound, trusted
+from pendula.playback.choosing.records import UNREADABLE, Channel, Row, Shelf, sound, trusted
 from pendula.playback.choosing.viewer_controls import NotShown
 from pendula.playback.messages import (
     Change,
@@ -182,14 +182,15 @@ class Player:
         self._diagnosed_before = 0  # diagnostics that are events already
 
     @classmethod
-    def create(cls, config: Json) -> Self:
+    def create(cls, config: Json, shelves: Mapping[str, Shelf] | None = None) -> Self:
+        """With `shelves` the player reads the records itself; its journal could not be replayed without them."""
         try:
             read = msgspec.convert(config, Config)
         except msgspec.ValidationError as trouble:
             words = explain_validation(trouble, config, "the configuration").message
             raise InputRefused(f"Invalid configuration of a player: {words}", config=config) from None
         player = cls(read)
-        channels = [Channel(one.id, player._shelf(one)) for one in read.channels]
+        channels = [Channel(one.id, shelves[one.id] if shelves else player._shelf(one)) for one in read.channels]
         player.programme = Programme(channels, read.settings, seed=read.seed)
         player._diagnosed_before = player.programme.diagnosed
         return player

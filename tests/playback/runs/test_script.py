@@ -13,22 +13,21 @@ from pendula.kernel.errors import WrongUsage
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.replay import replay
 from pendula.playback.cache.shelf import write_cache
-from pendula.playback.choosing.programme import Programme
 from pendula.playback.choosing.records import pack
 from pendula.playback.engine import Player
 from pendula.playback.model import Record
-from pendula.playback.runs.loading import ChannelSpec, read_spec
+from pendula.playback.runs.loading import ChannelSpec, Spec, read_spec
 from pendula.playback.runs.opening import ChannelUnreachable, open_channels, opening_of
 from pendula.playback.runs.script import (
     RunResult,
     UnknownItem,
     calls_of,
-    programme_over,
     reason_in,
     run_document,
     run_spec,
     seed_of,
 )
+from pendula.playback.runs.stage import Stage
 from tests.playback.program import HIST, NAE_E, PICK_D, media
 
 A: Any = {"id": "a", "records": [{"id": 1, "ts": 2}, {"id": 2, "ts": 1}]}
@@ -303,7 +302,7 @@ def recorded(spec: Any, base: Path) -> RunResult:
 def test_an_item_is_explained_whenever_it_was_shown(epoch: int, ordinal: int) -> None:
     spec = read_spec(document(NAE_E + "  - reset: x\n  - next: 2\nhistory: 1\n"))
 
-    found = reason_in(programme_of(spec), calls_of(spec, None), epoch, ordinal)
+    found = reason_in(stage_of(spec), calls_of(spec, None), epoch, ordinal)
 
     assert (found.item.epoch_id, found.item.ordinal) == (epoch, ordinal)
     assert found.reason.facts["id"] == found.item.id
@@ -315,11 +314,11 @@ def test_an_item_that_was_never_shown_is_unknown(epoch: int, ordinal: int) -> No
     spec = read_spec(document(NAE_E))
 
     with pytest.raises(UnknownItem, match="32 of epoch 0"):
-        reason_in(programme_of(spec), calls_of(spec, None), epoch, ordinal)
+        reason_in(stage_of(spec), calls_of(spec, None), epoch, ordinal)
 
 
-def programme_of(spec: Any) -> Programme:
-    return programme_over(opening_of(spec, Path()), seed_of(spec))
+def stage_of(spec: Spec) -> Stage:
+    return Stage(opening_of(spec, Path()), seed_of(spec))
 
 
 def _items(result: RunResult) -> list[Any]:

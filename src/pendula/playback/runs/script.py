@@ -2,10 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from secrets import randbits
-from typing import Any, BinaryIO, Protocol, TypeAlias, assert_never
+from typing import Any, BinaryIO, TypeAlias, assert_never
 
 from msgspec import Struct
 
@@ -14,11 +13,9 @@ from pendula.kernel.canonical import Json, encode
 from pendula.kernel.engine import Reason
 from pendula.kernel.errors import InputRefused, WrongUsage
 from pendula.playback.choosing.programme import Programme
-from pendula.playback.clocks import minute_of_week
-from pendula.playback.explain import by_ordinal, stats, why
+from pendula.playback.explain import by_ordinal, why
 from pendula.playback.messages import BanArtwork, Lift, PauseChannel, ResumeChannel
-from pendula.playback.model import Item, Record, item_json
-from pendula.playback.runs.journalled import JournalledRun
+from pendula.playback.model import Item
 from pendula.playback.runs.loading import (
     COUNT_MOST,
     Call,
@@ -31,11 +28,10 @@ from pendula.playback.runs.loading import (
     Set,
     ShowNext,
     Spec,
-    ViewerCall,
     read_spec,
 )
-from pendula.playback.runs.opening import Opening, counted, opening_of
-from pendula.playback.settings import Settings
+from pendula.playback.runs.opening import opening_of
+from pendula.playback.runs.stage import Stage
 
 STEP = 10_000  # items between two progress reports
 
@@ -55,85 +51,6 @@ class RunResult(Struct, frozen=True):
         return {"items": self.items, "calls": self.calls, "stats": self.stats}
 
 
-class Stage(Protocol):
-    """The target of the calls of a file; items are in their public form."""
-
-    def take(self, n: int) -> list[Json]:
-        """The results of `n` calls of `next` up to the first None."""
-        ...
-
-    def prev(self) -> Json: ...
-
-    def peek(self, n: int) -> list[Json]: ...
-
-    def insert(self, record: Record | bytes) -> str:
-        """The result of a new artwork."""
-        ...
-
-    def reset(self, reason: str) -> int:
-        """The number of the epoch that began."""
-        ...
-
-    def configure(self, settings: Settings) -> int:
-        """The number of the present epoch."""
-        ...
-
-    def control(self, call: ViewerCall) -> Json:
-        """What came of a call; `refused` with a code where it could not be granted."""
-        ...
-
-    def stats(self) -> dict[str, Json]: ...
-
-
-class ProgrammeStage:
-    """Calls a programme directly, without a journal."""
-
-    def __init__(self, programme: Programme) -> None:
-        self.programme = programme
-
-    def take(self, n: int) -> list[Json]:
-        return [item_json(item) for item in self.programme.take(n)]
-
-    def prev(self) -> Json:
-        return _json(self.programme.prev())
-
-    def peek(self, n: int) -> list[Json]:
-        return [item_json(item) for item in self.programme.peek(n)]
-
-    def insert(self, record: Record | bytes) -> str:
-        return self.programme.nae_insert(record).value
-
-    def reset(self, reason: str) -> int:
-        self.programme.reset(reason)
-        return self.programme.epoch_id
-
-    def configure(self, settings: Settings) -> int:
-        self.programme.configure_whole(counted(settings, self.programme.snapshot.channels))
-        return self.programme.epoch_id
-
-    def control(self, call: ViewerCall) -> Json:
-        programme = self.programme
-        try:
-            match call:
-                case ShowNext(record):
-                    programme.show_next(record)
-                    return {"pinned": [item.id for item in programme.peek(len(programme.pins))]}
-                case PauseChannel(channel) | ResumeChannel(channel):
-                    (programme.pause if isinstance(call, PauseChannel) else programme.resume)(channel)
-                    return {"paused_channels": list(programme.paused_channels)}
-                case BanArtwork(id) | Lift(id):
-                    (programme.ban_artwork if isinstance(call, BanArtwork) else programme.lift)(id)
-                    return {"banned": [{"id": id, "until": until} for id, until in programme.bans.items()]}
-                case ClockIs(utc_ms):
-                    programme.time_is(minute_of_week(programme.snapshot.settings.zone, utc_ms))
-                    return {"day_part": programme.snapshot.part, "epoch_id": programme.epoch_id}
-        except InputRefused as refused:
-            return {"refused": refused.code}
-
-    def stats(self) -> dict[str, Json]:
-        return stats(self.programme)
-
-
 def run_document(document: Document, base: Path | None = None, count: int | None = None) -> RunResult:
     """Run a document; `count` is for documents without `calls`. Paths are relative to `base`."""
     spec = read_spec(document)
@@ -151,15 +68,9 @@ def run_spec(
         return run_calls(calls, stage, advance)
 
 
-@contextmanager
-def staged(spec: Spec, base: Path, journal: Path | None = None) -> Iterator[Stage]:
+def staged(spec: Spec, base: Path, journal: Path | None = None) -> Stage:
     """The stage of a file; raises `ChannelUnreachable`, `JournalExists`."""
-    opening, seed = opening_of(spec, base), seed_of(spec)
-    if journal is None:
-        yield ProgrammeStage(programme_over(opening, seed))
-        return
-    with JournalledRun(opening, seed, journal) as stage:
-        yield stage
+    return Stage(opening_of(spec, base), seed_of(spec), journal)
 
 
 def calls_of(spec: Spec, count: int | None) -> tuple[Call, ...]:
@@ -178,13 +89,6 @@ def calls_of(spec: Spec, count: int | None) -> tuple[Call, ...]:
 def seed_of(spec: Spec) -> int:
     """The seed of the file, or a random one."""
     return randbits(64) if spec.seed is None else spec.seed
-
-
-def programme_over(opening: Opening, seed: int) -> Programme:
-    """A programme with the snapshot of a file, in epoch 0, and the diagnostics of opening it."""
-    programme = Programme(opening.channels, opening.settings, seed=seed)
-    programme.add_diagnostics(opening.diagnostics)
-    return programme
 
 
 def run_calls(calls: Iterable[Call], stage: Stage, advance: Advance | None = None) -> RunResult:
@@ -240,10 +144,6 @@ def _prevs(stage: Stage, n: int) -> list[Json]:
 
 def _from(before: int, advance: Advance) -> Advance:
     return lambda done: advance(before + done)
-
-
-def _json(item: Item | None) -> Json:
-    return None if item is None else item_json(item)
 
 
 SHOWN_MOST = 1000
@@ -337,13 +237,13 @@ class ExplainedItem(Struct, frozen=True):
     reason: Reason
 
 
-def reason_in(programme: Programme, calls: Iterable[Call], epoch_id: int, ordinal: int) -> ExplainedItem:
+def reason_in(stage: Stage, calls: Iterable[Call], epoch_id: int, ordinal: int) -> ExplainedItem:
     """The item and its reason, asked during its epoch; raises `UnknownItem`.
 
     Items of the lookahead that are not shown yet are included.
     """
     made: dict[int, int] = {}
-    stage = ProgrammeStage(programme)
+    programme = stage.player.programme
     for step in _steps(calls):
         # A reset drops the lookahead: look before each step, too.
         if (found := _found(programme, epoch_id, ordinal, made)) is not None:

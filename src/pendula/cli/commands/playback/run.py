@@ -138,14 +138,15 @@ def why(
     """
     from pendula.playback.model import item_json
     from pendula.playback.runs.opening import opening_of
-    from pendula.playback.runs.script import calls_of, programme_over, reason_in, seed_of
+    from pendula.playback.runs.script import calls_of, reason_in, seed_of
+    from pendula.playback.runs.stage import Stage
 
     spec = spec_of(file)
     if spec.calls is None and count is None:
         count = max(ordinal, 0)
     calls = calls_of(spec, count)
-    programme = programme_over(opening_of(spec, file.parent, set_aside=False), seed_of(spec))
-    found = reason_in(programme, calls, epoch, ordinal)
+    stage = Stage(opening_of(spec, file.parent, set_aside=False), seed_of(spec))
+    found = reason_in(stage, calls, epoch, ordinal)
     document: dict[str, Any] = {"item": item_json(found.item), "reason": found.reason}
     Output(json).result(document, lambda: tables_of("playback").reasoned(found.item, found.reason))
 
