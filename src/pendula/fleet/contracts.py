@@ -13,116 +13,11 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from pendula.documents import DocumentRefused, Format, read_bytes
-from pendula.fleet.map.reading import CriticalSection, Number, RobotProfileContract, SourceMapContract
-from pendula.fleet.model import MAJOR, Code, CurveKind, Granularity, MoveStyle, Severity, Stand, TransitionKind, Verb
+from pendula.fleet.map.reading import Number, RobotProfileContract, SourceMapContract
+from pendula.fleet.map.site_file import CompiledMapContract
+from pendula.fleet.model import MAJOR, MoveStyle, Stand, TransitionKind, Verb
 from pendula.kernel.canonical import Json, encode
 from pendula.kernel.errors import InputRefused
-
-
-class Units(Struct, frozen=True):
-    length: str
-    angle: str
-    time: str
-
-
-class CompileParamsContract(Struct, frozen=True):
-    polylineStepM: Number
-    chordErrorM: Number
-    conflictMarginM: Number
-    cellLenM: Number
-    geomEps: Number
-    maxRectsPerCell: int | UnsetType = UNSET
-    tangentEps: Number | UnsetType = UNSET
-    conflictGranularity: Granularity | UnsetType = UNSET
-    bendExtraM: Number | UnsetType = UNSET
-
-
-class CompiledNode(Struct, frozen=True):
-    nodeId: str
-    x: Number
-    y: Number
-    kind: str
-    station: bool | UnsetType = UNSET
-    parking: bool | UnsetType = UNSET
-    turning: bool | UnsetType = UNSET
-
-
-class CompiledEdge(Struct, frozen=True, rename={"start": "from", "end": "to"}):
-    edgeKey: str
-    edgeGroupKey: str
-    start: str
-    end: str
-    lengthM: Number
-    movestyle: MoveStyle
-    polyline: tuple[tuple[Number, Number], ...]
-    criticalSectionId: str | None
-    sourceId: str | UnsetType = UNSET
-    className: CurveKind | UnsetType = UNSET
-    arcUm: tuple[int, ...] | UnsetType = UNSET
-    headingsUrad: tuple[int, ...] | UnsetType = UNSET
-    widthM: Number | UnsetType = UNSET
-    maxSpeedMps: Number | UnsetType = UNSET
-    allowedProfiles: tuple[str, ...] | UnsetType = UNSET
-    penaltyMs: int | UnsetType = UNSET
-
-
-class EdgeGroup(Struct, frozen=True):
-    edgeGroupKey: str
-    axis: tuple[str, str]
-    lengthM: Number
-    edgeKeys: tuple[str, ...]
-    directionPolicy: str
-
-
-class EdgeSpan(Struct, frozen=True):
-    edgeKey: str
-    s0M: Number
-    s1M: Number
-
-
-class NamedConflict(Struct, frozen=True):
-    conflictId: str
-    members: tuple[str, str]
-    cause: str
-    minDistanceM: Number
-    windows: tuple[EdgeSpan, ...] | UnsetType = UNSET
-
-
-class NodeZone(Struct, frozen=True):
-    nodeId: str
-    radiusM: Number
-    overlapsNodes: tuple[str, ...]
-    windows: tuple[EdgeSpan, ...]
-
-
-class FindingContract(Struct, frozen=True):
-    code: Code
-    severity: Severity
-    details: dict[str, Json]
-    # Compiled maps have neither: both are rendered from the code and the details.
-    message: str | UnsetType = UNSET
-    remedy: str | UnsetType = UNSET
-
-
-class CompiledMapContract(Struct, frozen=True):
-    """The named part of a compiled map; its columns of cells and relations are ignored."""
-
-    contractVersion: str
-    compilerVersion: str
-    mapId: str
-    mapHash: str
-    robotProfileHash: str
-    compiledMapHash: str
-    units: Units
-    params: CompileParamsContract
-    nodes: tuple[CompiledNode, ...]
-    edges: tuple[CompiledEdge, ...]
-    edgeGroups: tuple[EdgeGroup, ...]
-    conflicts: tuple[NamedConflict, ...]
-    edgeConflictGroups: dict[str, tuple[str, ...]]
-    nodeZones: tuple[NodeZone, ...]
-    criticalSections: tuple[CriticalSection, ...]
-    validation: tuple[FindingContract, ...]
 
 
 class AnchorContract(Struct, frozen=True):

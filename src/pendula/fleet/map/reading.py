@@ -46,7 +46,7 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.wording import suggestion
 
 # The limit of all lengths, to reject absurd numbers early.
-HUGE = 10**9
+HUGE = 1_000_000_000
 _LEAST = Decimal("0.000001")
 # The limit of lengths of a truck: products of lengths of shapes that meet fit into 64 bits.
 _TRUCK_MOST = 20

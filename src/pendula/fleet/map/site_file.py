@@ -8,17 +8,18 @@ from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 from math import isqrt
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from numpy.typing import NDArray
 
 from pendula.fleet.map.corridors import Corridor, Member, Mouth, Section, Standing
 from pendula.fleet.map.exclusion import Cells, Conflict, Relation, Window, zones_of_windows
 from pendula.fleet.map.geometry import Path, angle_urad, boxes
 from pendula.fleet.map.network import Edge, Network, Node, Transitions, build_network
+from pendula.fleet.map.reading import CriticalSection, Number, SectionMember
 from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.map.trucks import Envelope
 from pendula.fleet.model import (
@@ -30,109 +31,198 @@ from pendula.fleet.model import (
     Granularity,
     MapDamaged,
     MoveStyle,
-    Origin,
     Point,
     Severity,
 )
 from pendula.fleet.sentences import map_finding
-from pendula.fleet.units import micro, plain
+from pendula.fleet.units import metres, micro, plain
 from pendula.kernel.canonical import Json, digest_bytes, encode
 from pendula.kernel.errors import LimitExceeded
+
+T = TypeVar("T")
 
 # The readable part of a compiled map: names and metres, as in the contract.
 
 
+class Units(Struct, frozen=True):
+    length: str
+    angle: str
+    time: str
+
+
+class CompileParamsContract(Struct, frozen=True):
+    polylineStepM: Number
+    chordErrorM: Number
+    conflictMarginM: Number
+    cellLenM: Number
+    geomEps: Number
+    maxRectsPerCell: int | UnsetType = UNSET
+    tangentEps: Number | UnsetType = UNSET
+    conflictGranularity: Granularity | UnsetType = UNSET
+    bendExtraM: Number | UnsetType = UNSET
+
+
+class CompiledNode(Struct, frozen=True):
+    nodeId: str
+    x: Number
+    y: Number
+    kind: str
+    station: bool | UnsetType = UNSET
+    parking: bool | UnsetType = UNSET
+    turning: bool | UnsetType = UNSET
+
+
+class CompiledEdge(Struct, frozen=True, rename={"start": "from", "end": "to"}):
+    edgeKey: str
+    edgeGroupKey: str
+    start: str
+    end: str
+    lengthM: Number
+    movestyle: MoveStyle
+    polyline: tuple[tuple[Number, Number], ...]
+    criticalSectionId: str | None
+    sourceId: str | UnsetType = UNSET
+    className: CurveKind | UnsetType = UNSET
+    arcUm: tuple[int, ...] | UnsetType = UNSET
+    headingsUrad: tuple[int, ...] | UnsetType = UNSET
+    widthM: Number | UnsetType = UNSET
+    maxSpeedMps: Number | UnsetType = UNSET
+    allowedProfiles: tuple[str, ...] | UnsetType = UNSET
+    penaltyMs: int | UnsetType = UNSET
+
+
+class EdgeGroup(Struct, frozen=True):
+    edgeGroupKey: str
+    axis: tuple[str, str]
+    lengthM: Number
+    edgeKeys: tuple[str, ...]
+    directionPolicy: str
+
+
+class EdgeSpan(Struct, frozen=True):
+    edgeKey: str
+    s0M: Number
+    s1M: Number
+
+
+class NamedConflict(Struct, frozen=True):
+    conflictId: str
+    members: tuple[str, str]
+    cause: str
+    minDistanceM: Number
+    windows: tuple[EdgeSpan, ...] | UnsetType = UNSET
+
+
+class NodeZone(Struct, frozen=True):
+    nodeId: str
+    radiusM: Number
+    overlapsNodes: tuple[str, ...]
+    windows: tuple[EdgeSpan, ...]
+
+
+class FindingContract(Struct, frozen=True):
+    code: Code
+    severity: Severity
+    details: dict[str, Json]
+    # Compiled maps have neither: both are rendered from the code and the details.
+    message: str | UnsetType = UNSET
+    remedy: str | UnsetType = UNSET
+
+
+class CompiledMapContract(Struct, frozen=True):
+    """The named part of a compiled map; its columns of cells and relations are ignored."""
+
+    contractVersion: str
+    compilerVersion: str
+    mapId: str
+    mapHash: str
+    robotProfileHash: str
+    compiledMapHash: str
+    units: Units
+    params: CompileParamsContract
+    nodes: tuple[CompiledNode, ...]
+    edges: tuple[CompiledEdge, ...]
+    edgeGroups: tuple[EdgeGroup, ...]
+    conflicts: tuple[NamedConflict, ...]
+    edgeConflictGroups: dict[str, tuple[str, ...]]
+    nodeZones: tuple[NodeZone, ...]
+    criticalSections: tuple[CriticalSection, ...]
+    validation: tuple[FindingContract, ...]
+
+
 def named_form(site: CompiledMap) -> dict[str, Any]:
     """Everything except the columns of cells and relations."""
+    form: dict[str, Any] = msgspec.to_builtins(_named(site), builtin_types=(Decimal,))
+    return form | {"envelope": envelope_form(site.envelope), "corridors": _corridors(site), "mouths": _mouths(site)}
+
+
+def _named(site: CompiledMap) -> CompiledMapContract:
     network = site.network
     edges, nodes, groups = network.edges, network.nodes, network.groups
-    return {
-        "contractVersion": CONTRACT_VERSION,
-        "compilerVersion": COMPILER_VERSION,
-        "mapId": site.map_id,
-        "mapHash": site.map_hash,
-        "robotProfileHash": site.profile_hash,
-        "compiledMapHash": site.compiled_hash,
-        "units": {"length": "m", "angle": "rad", "time": "ms"},
-        "params": params_form(site.params),
-        "envelope": envelope_form(site.envelope),
-        "nodes": _nodes(site),
-        "edges": [_edge(site, number, edge) for number, edge in enumerate(edges)],
-        "edgeGroups": [
-            {
-                "edgeGroupKey": group.key,
-                "axis": [nodes[group.a].id, nodes[group.b].id],
-                "lengthM": plain(group.length_um),
-                "edgeKeys": sorted(edges[edge].key for edge in group.edges),
-                "directionPolicy": "ONE_DIRECTION_AT_A_TIME",
-            }
+    return CompiledMapContract(
+        contractVersion=CONTRACT_VERSION,
+        compilerVersion=COMPILER_VERSION,
+        mapId=site.map_id,
+        mapHash=site.map_hash,
+        robotProfileHash=site.profile_hash,
+        compiledMapHash=site.compiled_hash,
+        units=Units(length="m", angle="rad", time="ms"),
+        params=_params_of(site.params),
+        nodes=tuple(
+            CompiledNode(
+                *(node.id, metres(node.at.x_um), metres(node.at.y_um), node.kind, node.station, node.parking),
+                turning=UNSET if node.turning else False,
+            )
+            for node in nodes
+        ),
+        edges=tuple(_edge(site, number, edge) for number, edge in enumerate(edges)),
+        edgeGroups=tuple(
+            EdgeGroup(
+                edgeGroupKey=group.key,
+                axis=(nodes[group.a].id, nodes[group.b].id),
+                lengthM=metres(group.length_um),
+                edgeKeys=tuple(sorted(edges[edge].key for edge in group.edges)),
+                directionPolicy="ONE_DIRECTION_AT_A_TIME",
+            )
             for group in groups
-        ],
-        "conflicts": _conflicts(site),
-        "edgeConflictGroups": _conflict_groups(site),
-        "nodeZones": [
-            {
-                "nodeId": node.id,
-                "radiusM": plain(site.zones.radius_um),
-                "overlapsNodes": [nodes[other].id for other in site.zones.overlaps[number]],
-                "windows": _spans(site, ((w.edge, w.s0, w.s1) for w in site.zones.by_node[number])),
-            }
+        ),
+        conflicts=tuple(_conflict_form(site, conflict) for conflict in site.named),
+        edgeConflictGroups=_conflict_groups(site),
+        nodeZones=tuple(
+            NodeZone(
+                nodeId=node.id,
+                radiusM=metres(site.zones.radius_um),
+                overlapsNodes=tuple(nodes[other].id for other in site.zones.overlaps[number]),
+                windows=_spans(site, ((w.edge, w.s0, w.s1) for w in site.zones.by_node[number])),
+            )
             for number, node in enumerate(nodes)
-        ],
-        "criticalSections": _sections(site),
-        "corridors": _corridors(site),
-        "mouths": _mouths(site),
-        "validation": [
-            {"code": finding.code.value, "severity": finding.severity.value, "details": finding.details}
-            for finding in site.findings
-        ],
-    }
+        ),
+        criticalSections=tuple(
+            CriticalSection(
+                section.id,
+                tuple(SectionMember(groups[p.group].key, metres(p.s0), metres(p.s1)) for p in section.members),
+                section.capacity,
+                section.origin,
+            )
+            for section in site.sections
+        ),
+        validation=tuple(FindingContract(finding.code, finding.severity, finding.details) for finding in site.findings),
+    )
 
 
-def _nodes(site: CompiledMap) -> list[dict[str, Any]]:
-    nodes = site.network.nodes
-    return [
-        {
-            "nodeId": node.id,
-            "x": plain(node.at.x_um),
-            "y": plain(node.at.y_um),
-            "kind": node.kind,
-            "station": node.station,
-            "parking": node.parking,
-            **({} if node.turning else {"turning": False}),
-        }
-        for node in nodes
-    ]
+def _conflict_groups(site: CompiledMap) -> dict[str, tuple[str, ...]]:
+    result: dict[str, list[str]] = {group.key: [] for group in site.network.groups}
+    for conflict in site.named:
+        for side in (conflict.a, conflict.b):
+            result[site.network.groups[side].key].append(f"CONFLICT:{conflict.id}")
+    return {key: tuple(names) for key, names in result.items()}
 
 
-def _conflicts(site: CompiledMap) -> list[dict[str, Any]]:
-    groups = site.network.groups
-    return [
-        {
-            "conflictId": conflict.id,
-            "members": sorted(f"EDGE_GROUP:{groups[side].key}" for side in (conflict.a, conflict.b)),
-            "cause": "CLOSER_THAN_MARGIN" if conflict.gap_um else "SWEPT_OVERLAP",
-            "minDistanceM": plain(conflict.gap_um),
-            "windows": _spans(site, conflict.windows),
-        }
-        for conflict in site.named
-    ]
-
-
-def _sections(site: CompiledMap) -> list[dict[str, Any]]:
-    groups = site.network.groups
-    return [
-        {
-            "criticalSectionId": section.id,
-            "capacity": section.capacity,
-            "members": [
-                {"edgeGroupKey": groups[part.group].key, "s0M": plain(part.s0), "s1M": plain(part.s1)}
-                for part in section.members
-            ],
-            "origin": section.origin.value,
-        }
-        for section in site.sections
-    ]
+def _conflict_form(site: CompiledMap, conflict: Conflict) -> NamedConflict:
+    first, second = sorted(f"EDGE_GROUP:{site.network.groups[side].key}" for side in (conflict.a, conflict.b))
+    cause = "CLOSER_THAN_MARGIN" if conflict.gap_um else "SWEPT_OVERLAP"
+    windows = _spans(site, conflict.windows)
+    return NamedConflict(conflict.id, (first, second), cause, metres(conflict.gap_um), windows)
 
 
 def _corridors(site: CompiledMap) -> list[dict[str, Any]]:
@@ -161,26 +251,23 @@ def _mouths(site: CompiledMap) -> list[dict[str, Any]]:
     ]
 
 
-def _conflict_groups(site: CompiledMap) -> dict[str, list[str]]:
-    result: dict[str, list[str]] = {group.key: [] for group in site.network.groups}
-    for conflict in site.named:
-        for side in (conflict.a, conflict.b):
-            result[site.network.groups[side].key].append(f"CONFLICT:{conflict.id}")
-    return result
-
-
 def params_form(params: CompileParams) -> dict[str, Any]:
-    return {
-        "polylineStepM": plain(params.polyline_step_um),
-        "chordErrorM": plain(params.chord_error_um),
-        "conflictMarginM": plain(params.conflict_margin_um),
-        "cellLenM": plain(params.cell_len_um),
-        "geomEps": plain(params.geom_eps_um),
-        "maxRectsPerCell": params.max_rects_per_cell,
-        "tangentEps": plain(params.tangent_eps_urad),
-        "conflictGranularity": params.granularity.value,
-        "bendExtraM": plain(params.bend_extra_um),
-    }
+    form: dict[str, Any] = msgspec.to_builtins(_params_of(params), builtin_types=(Decimal,))
+    return form
+
+
+def _params_of(params: CompileParams) -> CompileParamsContract:
+    return CompileParamsContract(
+        polylineStepM=metres(params.polyline_step_um),
+        chordErrorM=metres(params.chord_error_um),
+        conflictMarginM=metres(params.conflict_margin_um),
+        cellLenM=metres(params.cell_len_um),
+        geomEps=metres(params.geom_eps_um),
+        maxRectsPerCell=params.max_rects_per_cell,
+        tangentEps=metres(params.tangent_eps_urad),
+        conflictGranularity=params.granularity,
+        bendExtraM=metres(params.bend_extra_um),
+    )
 
 
 def envelope_form(envelope: Envelope) -> dict[str, Any]:
@@ -193,39 +280,32 @@ def envelope_form(envelope: Envelope) -> dict[str, Any]:
     }
 
 
-def _edge(site: CompiledMap, number: int, edge: Edge) -> dict[str, Any]:
+def _edge(site: CompiledMap, number: int, edge: Edge) -> CompiledEdge:
     path = edge.path
     sections = site.sections_of_cell
     inside = [sections[cell][0] for cell in site.cells.of_edge(number) if cell in sections]
-    form: dict[str, Any] = {
-        "edgeKey": edge.key,
-        "edgeGroupKey": edge.group_key,
-        "from": site.network.nodes[edge.start].id,
-        "to": site.network.nodes[edge.end].id,
-        "lengthM": plain(path.length_um),
-        "movestyle": edge.style.value,
-        "polyline": [[plain(x), plain(y)] for x, y in zip(path.x, path.y, strict=True)],
-        "criticalSectionId": site.sections[inside[0]].id if inside else None,
-        "sourceId": edge.source_id,
-        "className": path.kind.value,
-        "arcUm": list(path.s),
-        "headingsUrad": [yaw for leg in path.yaws for yaw in leg],
-    }
-    if edge.width_um is not None:
-        form["widthM"] = plain(edge.width_um)
-    if edge.max_speed_um_s is not None:
-        form["maxSpeedMps"] = plain(edge.max_speed_um_s)
-    if edge.allowed_profiles:
-        form["allowedProfiles"] = list(edge.allowed_profiles)
-    if edge.penalty_ms:
-        form["penaltyMs"] = edge.penalty_ms
-    return form
+    return CompiledEdge(
+        edgeKey=edge.key,
+        edgeGroupKey=edge.group_key,
+        start=site.network.nodes[edge.start].id,
+        end=site.network.nodes[edge.end].id,
+        lengthM=metres(path.length_um),
+        movestyle=edge.style,
+        polyline=tuple((metres(x), metres(y)) for x, y in zip(path.x, path.y, strict=True)),
+        criticalSectionId=site.sections[inside[0]].id if inside else None,
+        sourceId=edge.source_id,
+        className=path.kind,
+        arcUm=tuple(path.s),
+        headingsUrad=tuple(yaw for leg in path.yaws for yaw in leg),
+        widthM=UNSET if edge.width_um is None else metres(edge.width_um),
+        maxSpeedMps=UNSET if edge.max_speed_um_s is None else metres(edge.max_speed_um_s),
+        allowedProfiles=tuple(edge.allowed_profiles) or UNSET,
+        penaltyMs=edge.penalty_ms or UNSET,
+    )
 
 
-def _spans(site: CompiledMap, spans: Iterable[tuple[int, int, int]]) -> list[dict[str, Any]]:
-    return [
-        {"edgeKey": site.network.edges[edge].key, "s0M": plain(low), "s1M": plain(high)} for edge, low, high in spans
-    ]
+def _spans(site: CompiledMap, spans: Iterable[tuple[int, int, int]]) -> tuple[EdgeSpan, ...]:
+    return tuple(EdgeSpan(site.network.edges[edge].key, metres(low), metres(high)) for edge, low, high in spans)
 
 
 def cell_form(site: CompiledMap, cell: int) -> dict[str, Any]:
@@ -321,83 +401,6 @@ def from_bytes(data: bytes) -> CompiledMap:
         raise MapDamaged(f"The parts of the compiled map contradict each other: {error}") from error
 
 
-class _Span(Struct):
-    edgeKey: str
-    s0M: Decimal
-    s1M: Decimal
-
-
-class _Node(Struct):
-    nodeId: str
-    x: Decimal
-    y: Decimal
-    kind: str
-    station: bool
-    parking: bool
-    turning: bool = True
-
-
-class _Edge(Struct, rename={"from_": "from"}):
-    edgeKey: str
-    edgeGroupKey: str
-    from_: str
-    to: str
-    lengthM: Decimal
-    movestyle: MoveStyle
-    polyline: list[tuple[Decimal, Decimal]]
-    sourceId: str
-    className: CurveKind
-    arcUm: list[int]
-    headingsUrad: list[int]
-    widthM: Decimal | None = None
-    maxSpeedMps: Decimal | None = None
-    allowedProfiles: tuple[str, ...] = ()
-    penaltyMs: int = 0
-
-
-class _Conflict(Struct):
-    conflictId: str
-    members: tuple[str, str]
-    minDistanceM: Decimal
-    windows: list[_Span]
-
-
-class _Zone(Struct):
-    nodeId: str
-    windows: list[_Span]
-
-
-class _Member(Struct):
-    edgeGroupKey: str
-    s0M: Decimal
-    s1M: Decimal
-
-
-class _Section(Struct):
-    criticalSectionId: str
-    capacity: int
-    members: list[_Member]
-    origin: Origin
-
-
-class _Finding(Struct):
-    code: Code
-    severity: Severity
-    details: dict[str, Any]
-
-
-class _Params(Struct):
-    polylineStepM: Decimal
-    chordErrorM: Decimal
-    conflictMarginM: Decimal
-    cellLenM: Decimal
-    geomEps: Decimal
-    maxRectsPerCell: int
-    tangentEps: Decimal
-    conflictGranularity: Granularity
-    bendExtraM: Decimal
-
-
 class _Envelope(Struct):
     frontExtM: Decimal
     rearExtM: Decimal
@@ -443,22 +446,12 @@ class _Mouth(Struct):
     waiting: list[int]
 
 
-class _File(Struct):
-    compilerVersion: str
-    compiledMapHash: str
-    mapId: str
-    mapHash: str
-    robotProfileHash: str
-    params: _Params
+class _File(CompiledMapContract, frozen=True):
+    """The named part with the columns."""
+
     envelope: _Envelope
-    nodes: list[_Node]
-    edges: list[_Edge]
-    conflicts: list[_Conflict]
-    nodeZones: list[_Zone]
-    criticalSections: list[_Section]
     corridors: list[_Corridor]
     mouths: list[_Mouth]
-    validation: list[_Finding]
     cells: _Cells
     relation: _Ranges
     following: _Ranges
@@ -564,55 +557,72 @@ def _map_of(file: _File) -> CompiledMap:
     )
 
 
+def _have(value: T | UnsetType | None) -> T:
+    """A member that is optional in the contract, and never absent in a file."""
+    if value is UNSET or value is None:
+        raise ValueError("a member is missing")
+    return value
+
+
 def _network(file: _File) -> Network:
     nodes = tuple(
-        Node(form.nodeId, Point(micro(form.x), micro(form.y)), form.kind, form.station, form.parking, form.turning)
+        Node(
+            form.nodeId,
+            Point(micro(form.x), micro(form.y)),
+            form.kind,
+            _have(form.station),
+            _have(form.parking),
+            form.turning is not False,
+        )
         for form in file.nodes
     )
     number = {node.id: i for i, node in enumerate(nodes)}
     return build_network(file.mapId, nodes, tuple(_edge_row(form, number) for form in file.edges))
 
 
-def _edge_row(form: _Edge, number: dict[str, int]) -> Edge:
+def _edge_row(form: CompiledEdge, number: dict[str, int]) -> Edge:
     x = tuple(micro(point[0]) for point in form.polyline)
     y = tuple(micro(point[1]) for point in form.polyline)
-    yaws = tuple(zip(form.headingsUrad[::2], form.headingsUrad[1::2], strict=True))
+    headings = _have(form.headingsUrad)
+    yaws = tuple(zip(headings[::2], headings[1::2], strict=True))
     return Edge(
         key=form.edgeKey,
         group_key=form.edgeGroupKey,
-        source_id=form.sourceId,
-        start=number[form.from_],
-        end=number[form.to],
+        source_id=_have(form.sourceId),
+        start=number[form.start],
+        end=number[form.end],
         style=form.movestyle,
-        width_um=None if form.widthM is None else micro(form.widthM),
-        path=Path(form.className, x, y, tuple(form.arcUm), yaws),
-        forward_on_axis=form.from_ < form.to,
-        max_speed_um_s=None if form.maxSpeedMps is None else micro(form.maxSpeedMps),
-        allowed_profiles=form.allowedProfiles,
-        penalty_ms=form.penaltyMs,
+        width_um=None if form.widthM is UNSET else micro(form.widthM),
+        path=Path(_have(form.className), x, y, _have(form.arcUm), yaws),
+        forward_on_axis=form.start < form.end,
+        max_speed_um_s=None if form.maxSpeedMps is UNSET else micro(form.maxSpeedMps),
+        allowed_profiles=form.allowedProfiles or (),
+        penalty_ms=form.penaltyMs or 0,
     )
 
 
-def _params(form: _Params) -> CompileParams:
+def _params(form: CompileParamsContract) -> CompileParams:
     return CompileParams(
         polyline_step_um=micro(form.polylineStepM),
         chord_error_um=micro(form.chordErrorM),
         conflict_margin_um=micro(form.conflictMarginM),
         cell_len_um=micro(form.cellLenM),
         geom_eps_um=micro(form.geomEps),
-        max_rects_per_cell=form.maxRectsPerCell,
-        tangent_eps_urad=micro(form.tangentEps),
-        granularity=form.conflictGranularity,
-        bend_extra_um=micro(form.bendExtraM),
+        max_rects_per_cell=_have(form.maxRectsPerCell),
+        tangent_eps_urad=micro(_have(form.tangentEps)),
+        granularity=_have(form.conflictGranularity),
+        bend_extra_um=micro(_have(form.bendExtraM)),
     )
 
 
-def _conflict(form: _Conflict, groups: dict[str, int], edges: dict[str, int]) -> Conflict:
+def _conflict(form: NamedConflict, groups: dict[str, int], edges: dict[str, int]) -> Conflict:
     a, b = sorted(groups[member.removeprefix("EDGE_GROUP:")] for member in form.members)
-    windows = tuple((edges[span.edgeKey], micro(span.s0M), micro(span.s1M)) for span in form.windows)
+    windows = tuple((edges[span.edgeKey], micro(span.s0M), micro(span.s1M)) for span in _have(form.windows))
     return Conflict(form.conflictId, a, b, windows, micro(form.minDistanceM))
 
 
-def _section(form: _Section, spans: list[tuple[int, int]], groups: dict[str, int]) -> Section:
-    members = tuple(Member(groups[part.edgeGroupKey], micro(part.s0M), micro(part.s1M)) for part in form.members)
-    return Section(form.criticalSectionId, form.capacity, members, form.origin, tuple(spans))
+def _section(form: CriticalSection, spans: list[tuple[int, int]], groups: dict[str, int]) -> Section:
+    members = tuple(
+        Member(groups[part.edgeGroupKey], micro(_have(part.s0M)), micro(_have(part.s1M))) for part in form.members
+    )
+    return Section(form.criticalSectionId, _have(form.capacity), members, _have(form.origin), tuple(spans))
