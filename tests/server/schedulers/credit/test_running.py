@@ -209,9 +209,9 @@ async def test_a_failing_journal_ends_the_run_in_error(sim: Simulator, monkeypat
     run_id = await sim.start()
     await sim.after_tick(run_id, 2)
     run = await opened(sim, run_id)
-    assert run._host is not None
+    assert run.host is not None
 
-    monkeypatch.setattr(run._host.driver.journal, "_disk", Broken(run._host.driver.journal._disk))  # type: ignore[attr-defined]
+    monkeypatch.setattr(run.host.driver.journal, "_disk", Broken(run.host.driver.journal._disk))  # type: ignore[attr-defined]
     status = await sim.until(run_id, lambda status: status["state"] == "error")
     await run.wait_ended()
 

@@ -228,7 +228,7 @@ async def test_an_ended_run_keeps_no_engine_and_no_thread(sim: Simulator) -> Non
     run = await sim.service.find(LOCAL_OWNER, run_id)
     await sim.ok(f"/runs/{run_id}/stop")
 
-    assert run._host is None
+    assert run.host is None
     assert run.journal_bytes is None
 
 

@@ -73,14 +73,6 @@ class StopRequest(Struct, frozen=True):
     client: str | None
 
 
-class Batch(Struct, frozen=True):
-    """A summary of durable events, passed from the engine's thread to the event loop."""
-
-    statuses: list[RunStatus]
-    last_type: str | None
-    now: RunStatus
-
-
 class ServedRun:
     """The log of its engine: `publish` is called on the engine's thread, everything else on the event loop."""
 
@@ -98,7 +90,7 @@ class ServedRun:
         self._changing = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._listeners: set[asyncio.Event] = set()
-        self._host: EngineHost | None = None
+        self.host: EngineHost | None = None  # None if the run has ended
         # If both are due, the heartbeat comes first: the status is sent before the tick.
         self._beats = Beat(settings.heartbeat_ms / 1000, self._beat)
         self._ticks = Beat(settings.tick_period_ms / 1000, self._next_tick, self._count_missed)
@@ -117,7 +109,7 @@ class ServedRun:
         if host.failure is not None:
             await host.retire()
             raise host.failure
-        self._host = host
+        self.host = host
 
     async def begin(self) -> None:
         """Start the ticks of a new run."""
@@ -130,12 +122,12 @@ class ServedRun:
 
     async def submit(self, command: Commands, by: str, request_id: str | None) -> Outcome[Event]:
         """Apply a command; raises if the engine broke."""
-        if self._host is None:
+        if self.host is None:
             raise WorldBroken(f"The run {self.record.run_id} has ended")
         try:
-            outcome = (await self._host.submit(command, by, request_id)).outcome
+            outcome = (await self.host.submit(command, by, request_id)).outcome
         except WorldBroken as error:
-            if self._host is not None and self._host.failure is not None:
+            if self.host is not None and self.host.failure is not None:
                 self._fail_engine(error)
             raise
         return outcome
@@ -172,7 +164,7 @@ class ServedRun:
         """Restart at tick 0 with the ledger of the scenario; event numbers continue."""
         await self.wait_ended()
         async with self._changing:
-            if self._host is None:
+            if self.host is None:
                 await self.open(None)
             else:
                 await self._stop_beats()
@@ -185,8 +177,8 @@ class ServedRun:
         log.info("sim.run.restart", run_id=self.record.run_id)
 
     async def _start(self, *, is_restart: bool) -> None:
-        assert self._host is not None
-        settings = setting_texts(_run(self._host.driver.engine).settings)
+        assert self.host is not None
+        settings = setting_texts(_run(self.host.driver.engine).settings)
         # In a thread: it waits for the disk.
         await asyncio.to_thread(self.output.start, settings, is_restart=is_restart)
         self._beats.start()
@@ -229,7 +221,7 @@ class ServedRun:
     async def _finish(self) -> None:
         """Close the engine, the ticks and the files."""
         await self._stop_beats()
-        host, self._host = self._host, None
+        host, self.host = self.host, None
         if host is None:
             return
         self.record.last_seq = self.record.seq_reserved = self.stream.last_seq
@@ -278,7 +270,7 @@ class ServedRun:
     def _tick_failed(self, cause: PendulaError) -> None:
         """Count a failed tick, for example on a full disk; too many in a row end the run. A series of failures is one
         line in the log."""
-        record, host = self.record, self._host
+        record, host = self.record, self.host
         if host is None or record.state is not RunState.RUNNING:
             return
         self._failed_ticks += 1
@@ -316,8 +308,8 @@ class ServedRun:
         """Add durable events to the stream and the files; called on the engine's thread."""
         if not events:
             return
-        assert self._host is not None
-        run = _run(self._host.driver.engine)
+        assert self.host is not None
+        run = _run(self.host.driver.engine)
         started = self._context.clock()
         renderer = Renderer(run.network, moment(started), run.settings.emit_tick_events)
         batch: list[StreamEvent] = []
@@ -335,19 +327,19 @@ class ServedRun:
         self._context.counters.count(events)
         self._context.counters.tick_seconds.labels("emit").observe((self._context.clock() - started) / 1_000_000)
         statuses = [event for event in events if isinstance(event, RunStatus)]
-        self._loop.call_soon_threadsafe(self._update_record, Batch(statuses, last_type, run.status()))
+        self._loop.call_soon_threadsafe(self._update_record, run.status(), statuses, last_type)
 
     def _publish_batch(self, batch: list[StreamEvent]) -> None:
         if batch:
             self.output.write_lines([entry.data for entry in self.stream.put(batch)])
 
-    def _update_record(self, batch: Batch) -> None:
+    def _update_record(self, now: RunStatus, statuses: list[RunStatus], last_type: str | None) -> None:
         """Update the record and wake all readers; called on the event loop."""
         record = self.record
-        record.update(batch.now, self._context.clock())
-        record.last_event_type = batch.last_type or record.last_event_type
+        record.update(now, self._context.clock())
+        record.last_event_type = last_type or record.last_event_type
         self.output.dirty = True
-        for status in batch.statuses:
+        for status in statuses:
             state = RunState(status.state)
             if state in ENDED and record.state not in ENDED:
                 record.mark_ended(state, self._context.clock())
@@ -403,35 +395,25 @@ class ServedRun:
 
     async def ask(self, question: Callable[[Run], T]) -> T:
         """Query the engine on its thread; raises `WorldBroken` if the run has ended."""
-        if self._host is None:
+        if self.host is None:
             raise WorldBroken(f"The run {self.record.run_id} has ended")
-        return await self._host.ask(lambda driver: question(_run(driver.engine)))
-
-    @property
-    def label(self) -> str:
-        """The label of the engine in metrics; 0 without an engine."""
-        return "0" if self._host is None else self._host.label
-
-    @property
-    def host(self) -> EngineHost | None:
-        """The host of the engine, for its history; None if the run has ended."""
-        return self._host
+        return await self.host.ask(lambda driver: question(_run(driver.engine)))
 
     @property
     def is_open(self) -> bool:
-        return self._host is not None
+        return self.host is not None
 
     @property
     def journal_bytes(self) -> int | None:
-        if self._host is None:
+        if self.host is None:
             return None
-        journal = self._host.driver.journal
+        journal = self.host.driver.journal
         return journal.total_bytes if isinstance(journal, FileJournal) else None
 
     async def flush_measured(self) -> None:
         """Send all measurements to the store thread."""
-        if self._host is not None:
-            await self._host.ask(lambda _: self.output.write_measured())
+        if self.host is not None:
+            await self.host.ask(lambda _: self.output.write_measured())
 
     # Event numbers
 

@@ -101,7 +101,7 @@ class SimulatorService:
         self._changing = asyncio.Lock()
         self._context: RunContext | None = None
         self._cookies: OwnerCookies | None = None
-        self._failure: PendulaError | None = None
+        self.failure: PendulaError | None = None
         self._stopping = False
         self._housekeeping: Beat | None = None
         self.counters.clients.set_function(lambda: self.streams)
@@ -189,7 +189,7 @@ class SimulatorService:
         return engines[name]
 
     def _new_host(self, record: Record, config: Json, log: Log[Event]) -> EngineHost:
-        used = {int(run.label) for run in self._open.values() if run.is_open}
+        used = {int(run.host.label) for run in self._open.values() if run.host is not None}
         slot = next(number for number in range(1, len(used) + 2) if number not in used)
         return EngineHost(
             "credit",
@@ -207,22 +207,18 @@ class SimulatorService:
         )
 
     def _fail(self, error: PendulaError) -> None:
-        self._failure = error
+        self.failure = error
         log.error("sim.failed", code=error.code, problem=error.message)
 
     @property
-    def failure(self) -> PendulaError | None:
-        return self._failure
-
-    @property
     def state(self) -> State:
-        if self._failure is not None:
+        if self.failure is not None:
             return State.BROKEN
         return State.STARTING if self._housekeeping is None else State.READY
 
     async def not_ready(self) -> str | None:
-        if self._failure is not None:
-            return self._failure.code
+        if self.failure is not None:
+            return self.failure.code
         return None if self.state is State.READY else State.STARTING.value
 
     def stop(self) -> None:
@@ -245,8 +241,8 @@ class SimulatorService:
     @property
     def context(self) -> RunContext:
         """Raises the stored failure, or `EngineUnavailable` before the simulator has started."""
-        if self._failure is not None:
-            raise self._failure
+        if self.failure is not None:
+            raise self.failure
         if self._context is None:
             raise EngineUnavailable("The simulator is starting; try again in a moment")
         return self._context

@@ -39,14 +39,9 @@ class Caller(Struct, frozen=True):
         return await self.service.find(self.owner, run_id)
 
 
-def service_of(request: Request) -> SimulatorService:
+def _make_caller(request: Request, principal: Principal) -> Caller:
     service = supervisor_of(request).service(NAME)
     assert isinstance(service, SimulatorService)
-    return service
-
-
-def _make_caller(request: Request, principal: Principal) -> Caller:
-    service = service_of(request)
     # Raises if the simulator is not open: before that no cookie can be read.
     _ = service.context
     owner = owner_of(principal, cookie_of(request.headers.get("cookie")), service.cookies)
