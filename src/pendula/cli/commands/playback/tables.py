@@ -82,7 +82,7 @@ def reasoned(item: Item, reason: Reason) -> RenderableType:
 def bar(part: int, whole: int, weight: int) -> str:
     """The actual share, with a mark at the target."""
     filled = BAR * part // whole if whole else 0
-    cells = ["█"] * filled + ["·"] * (REMAINING - filled)
+    cells = ["█"] * filled + ["·"] * (BAR - filled)
     cells[min(BAR - 1, BAR * weight // WSUM)] = "┃"
     return "".join(cells)
 
