@@ -1,31 +1,35 @@
 """The village of the example: it runs out of credit, clearing helps, and it is reproducible."""
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pendula.credit.authoring.example import LIVES, PARTICIPANTS, SEED, TICKS, Life, live, scenario
 from pendula.credit.authoring.villages import village
 from pendula.credit.reading import read_with_warnings
 
-ROOT = Path(__file__).parents[3]
+SCRIPT = Path(__file__).parents[3] / "examples/village/lives.py"
+EXAMPLE = runpy.run_path(str(SCRIPT))
+LIVES, TICKS, live = EXAMPLE["LIVES"], EXAMPLE["TICKS"], EXAMPLE["live"]
 
 
 @pytest.fixture(scope="module")
-def lives() -> dict[str, Life]:
+def lives() -> dict[str, Any]:
     return {name: live(values) for name, values in LIVES.items()}
 
 
 def test_the_village_equals_the_output_of_the_command() -> None:
-    loaded, warnings = read_with_warnings(scenario())
+    scenario = EXAMPLE["scenario"]()
+    loaded, warnings = read_with_warnings(scenario)
 
-    assert scenario().value == village(PARTICIPANTS, SEED)
-    assert (len(loaded.participants), loaded.seed, warnings) == (PARTICIPANTS, SEED, ())
+    assert scenario.value == village(100, 7)
+    assert (len(loaded.participants), loaded.seed, warnings) == (100, 7, ())
 
 
-def test_the_village_runs_out_of_credit_unless_it_is_cleared(lives: dict[str, Life]) -> None:
+def test_the_village_runs_out_of_credit_unless_it_is_cleared(lives: dict[str, Any]) -> None:
     never, calendar, needed = lives.values()
 
     assert never.per_cent(0, 10) > 80
@@ -36,7 +40,7 @@ def test_the_village_runs_out_of_credit_unless_it_is_cleared(lives: dict[str, Li
     assert calendar.result.clearing
 
 
-def test_the_village_is_reproducible(lives: dict[str, Life]) -> None:
+def test_the_village_is_reproducible(lives: dict[str, Any]) -> None:
     name, values = next(iter(LIVES.items()))
 
     again = live(values)
@@ -45,14 +49,14 @@ def test_the_village_is_reproducible(lives: dict[str, Life]) -> None:
     assert len({life.result.digests["ledger"] for life in lives.values()}) == len(LIVES)
 
 
-def test_a_share_of_zero_payments_is_zero(lives: dict[str, Life]) -> None:
+def test_a_share_of_zero_payments_is_zero(lives: dict[str, Any]) -> None:
     assert next(iter(lives.values())).per_cent(TICKS, TICKS + 10) == 0
 
 
 @pytest.mark.campaign
-def test_the_script_prints_every_life_and_draws_it(tmp_path: Path, lives: dict[str, Life]) -> None:
+def test_the_script_prints_every_life_and_draws_it(tmp_path: Path, lives: dict[str, Any]) -> None:
     picture = tmp_path / "village.svg"
-    command = [sys.executable, str(ROOT / "examples/village/lives.py"), str(picture)]
+    command = [sys.executable, str(SCRIPT), str(picture)]
 
     output = subprocess.run(command, capture_output=True, check=True, timeout=300).stdout.decode()
 
@@ -62,6 +66,6 @@ def test_the_script_prints_every_life_and_draws_it(tmp_path: Path, lives: dict[s
 
 
 def test_the_example_has_no_other_files() -> None:
-    names = sorted(path.name for path in (ROOT / "examples/village").iterdir() if path.name != "__pycache__")
+    names = sorted(path.name for path in SCRIPT.parent.iterdir() if path.name != "__pycache__")
 
     assert names == ["README.md", "lives.py"]
