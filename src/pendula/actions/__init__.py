@@ -32,8 +32,17 @@ from pendula.actions.messages import (
     VisibilityChange,
 )
 from pendula.actions.model import Code, Instance
-from pendula.actions.runs.audio import AudioFile, audio_name, audio_names
-from pendula.actions.runs.batch import EpochResult, RunResult, config_of, run, run_document, run_epochs
+from pendula.actions.runs.batch import (
+    AudioFile,
+    EpochResult,
+    RunResult,
+    audio_name,
+    audio_names,
+    config_of,
+    run,
+    run_document,
+    run_epochs,
+)
 from pendula.actions.runs.live import ActionStatus, Estimate, LiveWorld, Refused, WorldUnusable
 from pendula.actions.runs.logs import Logs
 from pendula.actions.runs.user_code import UserCodeFailed, any_of, ended, known, minute

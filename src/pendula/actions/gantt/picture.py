@@ -9,7 +9,6 @@ from typing import Any, Protocol, Self, TypeAlias, TypeVar
 from msgspec import Struct
 
 from pendula import svg
-from pendula.actions.gantt import marks
 from pendula.actions.gantt.spans import Day, History, Kind, Mark, Span, history_of, holders
 from pendula.actions.messages import WORLD_EVENTS, Diagnostic, EpochBegan, Event, Rejection, WorldEvent
 from pendula.actions.minute.world_state import WorldState
@@ -18,6 +17,79 @@ from pendula.actions.saving import saved_at, saved_in
 from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.time import format_iso, plus_minutes
 from pendula.kernel.wording import counted
+
+# Neighbours in the list of verbs differ most.
+_LIGHT = (
+    *("#a5c8ee", "#f7bd7f", "#9fd39a", "#f2a7a0", "#c8b6ea", "#dfd46f", "#8fd5d2", "#f3b4d3", "#c4c9d0", "#d9b99f"),
+    *("#b7b9f5", "#b9d98c", "#f5cf63", "#e3bcf0", "#93d8b4", "#eab29a", "#9bcfe0", "#cfd0a8", "#f0b3bd", "#b5c4d8"),
+)
+_DARK = (
+    *("#2d5f92", "#97571a", "#2f7438", "#96403b", "#654d9b", "#736b1c", "#1f7370", "#93477a", "#55606d", "#775640"),
+    *("#4a4fa8", "#567a26", "#8a6a10", "#7b4a8a", "#23754f", "#8d5238", "#2f6f85", "#63653a", "#8b4452", "#455a74"),
+)
+COLOURS = len(_LIGHT)
+
+STYLE = (
+    "svg{--paper:#fff;--ink:#1c2733;--soft:#66717e;--line:#dfe4ea;--band:#f5f7f9;--edge:#00000040;--hatch:#8a95a3;"
+    "--bolt:#c62828;--light:#00796b;--cross:#ad5a00;"
+    + "".join(f"--c{place}:{colour};" for place, colour in enumerate(_LIGHT))
+    + "font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;font-size:11px}"
+    "@media(prefers-color-scheme:dark){svg{--paper:#14191f;--ink:#e8edf2;--soft:#98a4b1;--line:#2b333d;--band:#1a2028;"
+    "--edge:#ffffff38;--hatch:#7d8998;--bolt:#ff7b72;--light:#4fd1c0;--cross:#f0a050;"
+    + "".join(f"--c{place}:{colour};" for place, colour in enumerate(_DARK))
+    + "}}"
+    "text{fill:var(--ink)}.paper{fill:var(--paper)}.band{fill:var(--band)}.soft{fill:var(--soft)}"
+    ".grid{stroke:var(--line);stroke-width:1}.rule{stroke:var(--soft);stroke-width:1}"
+    ".h1{font-size:17px;font-weight:600}.h2{font-size:13px;font-weight:600}.small{font-size:10px}"
+    ".lane{text-anchor:end}.lock{font-style:italic}"
+    ".bar{stroke:var(--edge);stroke-width:1}.wait{fill:url(#hatch);stroke:var(--hatch);stroke-width:.6}"
+    ".aside{stroke:var(--hatch);stroke-width:1.6;stroke-dasharray:1 4;stroke-linecap:round}"
+    ".queue{fill:var(--hatch)}.hatching{stroke:var(--hatch);stroke-width:1.4}"
+    ".bolt{fill:var(--bolt)}.light{fill:var(--light)}.dim{fill:var(--paper);stroke:var(--light);stroke-width:1.2}"
+    ".cross{stroke:var(--cross);stroke-width:2;stroke-linecap:round}"
+    ".by{fill:var(--bolt)}.known{fill:var(--light)}.refused{fill:var(--cross)}"
+    ".halo{paint-order:stroke;stroke:var(--paper);stroke-width:3px;stroke-linejoin:round}"
+    + "".join(f".v{place}{{fill:var(--c{place})}}" for place in range(COLOURS))
+)
+
+HATCH = (
+    '<defs><pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    '<line class="hatching" x1="0" y1="0" x2="0" y2="5"/></pattern></defs>'
+)
+
+
+def words(x: float, y: float, text: str, classes: str = "") -> str:
+    """A text element; nothing for an empty text."""
+    return svg.words(x, y, text, classes) if text else ""
+
+
+def bar(x: float, y: float, width: float, height: float, classes: str, *, from_before: bool, goes_on: bool) -> str:
+    """A bar, notched on the left if it began before the panel, pointed on the right if it continues after it."""
+    if not (from_before or goes_on):
+        return svg.box(x, y, width, height, classes, min(3.0, width / 2))
+    tip = min(6.0, width / 2)
+    right, middle, bottom = x + width, y + height / 2, y + height
+    notch = f"L{svg.number(x + tip)} {svg.number(middle)}" if from_before else ""
+    if goes_on:
+        inner = svg.number(right - tip)
+        head = f"H{inner}L{svg.number(right)} {svg.number(middle)}L{inner} {svg.number(bottom)}"
+    else:
+        head = f"H{svg.number(right)}V{svg.number(bottom)}"
+    return svg.path(f"M{svg.number(x)} {svg.number(y)}{head}H{svg.number(x)}{notch}Z", classes)
+
+
+def bolt(x: float, y: float) -> str:
+    """A bolt with its tip at (x, y)."""
+    return svg.path(f"M{svg.number(x)} {svg.number(y)}l-1.6 -7.4h3.4l-1.6 -6.6h5.4l-2 4.6h3.2z", "bolt halo")
+
+
+def diamond(x: float, y: float, bright: bool) -> str:
+    return svg.path(f"M{svg.number(x)} {svg.number(y - 5)}l5 5l-5 5l-5 -5z", "light halo" if bright else "dim")
+
+
+def cross(x: float, y: float) -> str:
+    return svg.path(f"M{svg.number(x - 3)} {svg.number(y - 3)}l6 6m0 -6l-6 6", "cross")
+
 
 K = TypeVar("K", bound=Hashable)
 
@@ -130,10 +202,10 @@ class Panel:
 
     def draw(self, title: str) -> None:
         carried = [span.action_id for span in self._spans if span.kind is Kind.RUN and span.since < self._scale.first]
-        self.parts.append(marks.words(16, self.y + 14, title, "h2"))
+        self.parts.append(words(16, self.y + 14, title, "h2"))
         if carried:
             text = shortened(f"continued: {', '.join(carried)}", RIGHT - 420)
-            self.parts.append(f'<g text-anchor="end">{marks.words(RIGHT, self.y + 14, text, "soft")}</g>')
+            self.parts.append(f'<g text-anchor="end">{words(RIGHT, self.y + 14, text, "soft")}</g>')
         self.y += 38
         axis = len(self.parts)
         top = self.y
@@ -164,9 +236,7 @@ class Panel:
             x = scale.x(minute)
             drawn.append(svg.line(x, top - 4, x, self.y, "grid"))
             if (minute - scale.start) // scale.slot % every == 0 or place == 0:
-                drawn.append(
-                    f'<g text-anchor="middle">{marks.words(x, top - 8, self._clock(minute), "soft small")}</g>'
-                )
+                drawn.append(f'<g text-anchor="middle">{words(x, top - 8, self._clock(minute), "soft small")}</g>')
         return drawn
 
     def _lanes(self, group: str, lanes: Mapping[str, list[Span]], draw: LaneOf) -> None:
@@ -178,14 +248,14 @@ class Panel:
             height = draw(name, lanes[name], place)
             self.y += height
         if len(names) > MOST_LANES:
-            self.parts.append(marks.words(LEFT, self.y + 13, f"and {len(names) - MOST_LANES} more {group}", "soft"))
+            self.parts.append(words(LEFT, self.y + 13, f"and {len(names) - MOST_LANES} more {group}", "soft"))
             self.y += ROW
 
     def _begin_lane(self, name: str, height: float, place: int, classes: str) -> None:
         if place % 2 == 0:
             self.parts.append(svg.box(16, self.y, RIGHT - 16, height, "band"))
         label = shortened(name, LEFT - 28)
-        self.parts.append(svg.tooltip(name, marks.words(LEFT - 8, self.y + 14, label, classes)))
+        self.parts.append(svg.tooltip(name, words(LEFT - 8, self.y + 14, label, classes)))
 
     def _actor_lane(self, name: str, spans: Sequence[Span], place: int) -> float:
         """The spans of an actor; with too many rows only the running ones."""
@@ -204,7 +274,7 @@ class Panel:
             in_row = [span for span in spans if rows[span.action_id] == row]
             self._row(in_row, here.get(row, ()), self.y + row * ROW + GAP)
         if left_out:
-            self.parts.append(marks.words(LEFT + 4, self.y + height - 6, f"and {left_out} more waiting", "small soft"))
+            self.parts.append(words(LEFT + 4, self.y + height - 6, f"and {left_out} more waiting", "small soft"))
         return height
 
     def _row(self, spans: Sequence[Span], moments: Sequence[Mark], y: float) -> None:
@@ -234,10 +304,10 @@ class Panel:
         name = shortened(span.verb, end - x)
         if name != span.verb and right - left <= 40:
             return span.verb
-        self.parts.append(marks.words(x, y + 11, name))
+        self.parts.append(words(x, y + 11, name))
         by = shortened(", ".join(mark.label for mark in before), end - x - text_width(name) - 8, 10)
         if by:
-            self.parts.append(marks.words(x + text_width(name) + 6, y + 10.5, f"by {by}", "small"))
+            self.parts.append(words(x + text_width(name) + 6, y + 10.5, f"by {by}", "small"))
         return ""
 
     def _interrupts_at_start(self, span: Span) -> list[Mark]:
@@ -254,15 +324,15 @@ class Panel:
         room = min((self._pixels(span)[0] for span in later), default=float(RIGHT)) - 2
         wider = min((self._pixels(span)[0] for span in later if span.kind is Kind.RUN), default=float(RIGHT)) - 2
         if name := shortened(name, room - x):
-            self.parts.append(marks.words(x, y + 11, name, "halo"))
+            self.parts.append(words(x, y + 11, name, "halo"))
             x += text_width(name) + SIGN
         for mark in marked:
             if label := shortened(mark.label, (wider if mark.kind == "bolt" else room) - x, 10):
-                self.parts.append(marks.words(x, y + 10.5, label, f"small halo {LABELS[mark.kind]}"))
+                self.parts.append(words(x, y + 10.5, label, f"small halo {LABELS[mark.kind]}"))
                 x += text_width(label, 10) + SIGN
 
     def _sign(self, mark: Mark, x: float, y: float) -> str:
-        sign = marks.bolt(x, y + BAR) if mark.kind == "bolt" else marks.diamond(x, y + BAR / 2, mark.bright)
+        sign = bolt(x, y + BAR) if mark.kind == "bolt" else diamond(x, y + BAR / 2, mark.bright)
         return svg.tooltip(f"{self._clock(mark.minute)} {mark.action_id}: {mark.note}", sign)
 
     def _lock_lane(self, name: str, spans: Sequence[Span], place: int) -> float:
@@ -276,7 +346,7 @@ class Panel:
             span, y = held[at], self.y + GAP + row * ROW
             self.parts.append(self._span_shape(span, y))
             left, right = self._pixels(span)
-            self.parts.append(marks.words(left + 4, y + 11, _whose(span, right - left - 8)))
+            self.parts.append(words(left + 4, y + 11, _whose(span, right - left - 8)))
         y = self.y + GAP + (count - 1) * ROW
         for since, until, waiting, first in queues:
             left, right = self._clipped(since, until)
@@ -300,12 +370,12 @@ class Panel:
         for place, (x, _) in reach:
             mark, y = moments[place], self.y + rows[place] * ROW + GAP + BAR / 2
             after = min((other for one, (other, _) in reach if rows[one] == rows[place] and other > x), default=RIGHT)
-            text = marks.words(x + 8, y + 3.5, shortened(mark.label, after - x - 16, 10), "small refused")
+            text = words(x + 8, y + 3.5, shortened(mark.label, after - x - 16, 10), "small refused")
             tooltip = f"{self._clock(mark.minute)} {mark.label}\n{mark.note}"
-            self.parts.append(svg.tooltip(tooltip, marks.cross(x, y), text))
+            self.parts.append(svg.tooltip(tooltip, cross(x, y), text))
         self.y += count * ROW + GAP
         if left_out:
-            self.parts.append(marks.words(LEFT + 4, self.y + 10, f"and {left_out} more", "small refused"))
+            self.parts.append(words(LEFT + 4, self.y + 10, f"and {left_out} more", "small refused"))
             self.y += ROW
 
     def _refusal_at(self, mark: Mark) -> tuple[float, float]:
@@ -320,7 +390,7 @@ class Panel:
         match span.kind:
             case Kind.RUN:
                 classes = f"bar v{self._colours[span.verb]}"
-                shape = marks.bar(left, y, right - left, BAR, classes, from_before=before, goes_on=after)
+                shape = bar(left, y, right - left, BAR, classes, from_before=before, goes_on=after)
             case Kind.WAIT:
                 shape = svg.box(left, y + 3, right - left, BAR - 6, "wait")
             case Kind.ASIDE:
@@ -376,12 +446,12 @@ DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sun
 SIGNS = {
     Kind.WAIT: ("waits for a lock", svg.box(0, 3, 22, BAR - 6, "wait")),
     Kind.ASIDE: ("on hold", svg.line(1, 7, 21, 7, "aside")),
-    "bolt": ("interrupted, by", marks.bolt(12, BAR)),
-    "light": ("revealed", marks.diamond(11, 7, True)),
-    "dim": ("revealed, not to the player", marks.diamond(11, 7, False)),
-    "edge": ("continues in another epoch", marks.bar(0, 0, 22, BAR, "bar v8", from_before=True, goes_on=True)),
+    "bolt": ("interrupted, by", bolt(12, BAR)),
+    "light": ("revealed", diamond(11, 7, True)),
+    "dim": ("revealed, not to the player", diamond(11, 7, False)),
+    "edge": ("continues in another epoch", bar(0, 0, 22, BAR, "bar v8", from_before=True, goes_on=True)),
     "queue": ("queue of a lock", svg.box(0, 6, 22, 4, "queue")),
-    "cross": ("no effect", marks.cross(11, 7)),
+    "cross": ("no effect", cross(11, 7)),
 }
 
 
@@ -410,9 +480,9 @@ def gantt_svg(
 def drawn(history: History, slots: int, title: str, most_epochs: int = MOST_EPOCHS) -> str:
     """The picture of a history."""
     verbs = sorted({span.verb for span in history.spans})
-    colours = {verb: place % marks.COLOURS for place, verb in enumerate(verbs)}
-    parts = [marks.words(16, 30, shortened(title, WIDTH - 32, 17), "h1")]
-    parts.append(marks.words(16, 50, _summary(history), "soft"))
+    colours = {verb: place % COLOURS for place, verb in enumerate(verbs)}
+    parts = [words(16, 30, shortened(title, WIDTH - 32, 17), "h1")]
+    parts.append(words(16, 50, _summary(history), "soft"))
     y = _legend(parts, history, colours, 72)
     since, until = _window(history, history.minutes // slots)
     for number in range(min(history.epochs, most_epochs)):
@@ -422,9 +492,7 @@ def drawn(history: History, slots: int, title: str, most_epochs: int = MOST_EPOC
         parts += panel.parts
         y = panel.y + 8
     if history.epochs > most_epochs:
-        parts.append(
-            marks.words(16, y + 20, f"Not drawn: {counted(history.epochs - most_epochs, 'more epoch')}.", "soft")
-        )
+        parts.append(words(16, y + 20, f"Not drawn: {counted(history.epochs - most_epochs, 'more epoch')}.", "soft"))
         y += 24
     return _document(parts, y + 16, title, _summary(history))
 
@@ -434,7 +502,7 @@ def _document(parts: list[str], height: float, title: str, summary: str) -> str:
     # No title element for the whole: it would be the tooltip of every shape without one.
     body = "\n".join(part for part in parts if part)
     paper = svg.box(0, 0, WIDTH, height, "paper")
-    return f"{head}\n<style>{marks.STYLE}</style>\n{marks.HATCH}\n{paper}\n{body}\n</svg>\n"
+    return f"{head}\n<style>{STYLE}</style>\n{HATCH}\n{paper}\n{body}\n</svg>\n"
 
 
 def _summary(history: History) -> str:
@@ -487,7 +555,7 @@ def _legend(parts: list[str], history: History, colours: Mapping[str, int], y: f
             if x + wide > RIGHT:
                 x, y = 16.0, y + 20
             place = f"translate({svg.number(x)} {svg.number(y)})"
-            parts.append(f'<g transform="{place}">{drawn}{marks.words(27, 11, label)}</g>')
+            parts.append(f'<g transform="{place}">{drawn}{words(27, 11, label)}</g>')
             x += wide
         y += 20 if group else 0
     return y + 2

@@ -17,8 +17,7 @@ from pendula.kernel.errors import InputRefused, WrongUsage
 if TYPE_CHECKING:
     from pendula.actions.engine import World
     from pendula.actions.messages import Event
-    from pendula.actions.runs.audio import AudioFile
-    from pendula.actions.runs.batch import Apply, RunResult
+    from pendula.actions.runs.batch import Apply, AudioFile, RunResult
     from pendula.actions.runs.logs import Logs
     from pendula.kernel.disk import RealDisk
 
@@ -89,7 +88,7 @@ def run(
 
 
 def _audio(result: "RunResult") -> "list[AudioFile]":
-    from pendula.actions.runs.audio import audio_names
+    from pendula.actions.runs.batch import audio_names
 
     return audio_names(event for epoch in result.epochs for event in epoch.events)
 

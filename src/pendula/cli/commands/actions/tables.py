@@ -8,8 +8,7 @@ from rich.text import Text
 
 from pendula.actions.messages import End, Interrupted, Start, VisibilityChange, WorldEvent
 from pendula.actions.model import Resume
-from pendula.actions.runs.audio import AudioFile
-from pendula.actions.runs.batch import EpochResult, RunResult
+from pendula.actions.runs.batch import AudioFile, EpochResult, RunResult
 from pendula.cli.output import plain_line, reason_tree, table, titled_list
 from pendula.cli.text import printable
 from pendula.kernel.engine import Reason
