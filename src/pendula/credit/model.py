@@ -157,6 +157,9 @@ class DatedClearing(Struct, frozen=True):
     equivalent: str | None
 
 
+EFFECTS_MOST = 500  # of one event; the rest is skipped
+
+
 class TimelineEvent(Struct, frozen=True):
     """`time` is None for a time in words, which is never due. `most` bounds the sum of injected debts, in atoms."""
 

@@ -45,7 +45,6 @@ from pendula.kernel.wording import shown, suggestion
 T = TypeVar("T")
 
 MULTIPLIER_MOST = 10.0
-EFFECTS_MOST = 500
 UNITS = MOST // ATOMS + 1  # every amount is below this; a float cannot tell the largest from it
 FALSE = (False, 0, "0", "false", "no", "off")
 TRUE = (True, 1, "1", "true", "yes", "on")

@@ -13,6 +13,7 @@ from operator import or_
 from typing import Any
 
 from pendula.credit.model import (
+    EFFECTS_MOST,
     AddParticipant,
     CreateTrustline,
     DatedPayment,
@@ -30,7 +31,7 @@ from pendula.credit.model import (
 from pendula.credit.money import CENT, text
 from pendula.credit.planning.planner import REACH_HOPS, REACH_MOST, Planned
 from pendula.credit.planning.profiles import PROPS_READ, Behaviour, amount_model, behaviour, number
-from pendula.credit.reading import EFFECTS_MOST, Caution
+from pendula.credit.reading import Caution
 from pendula.credit.settings import ClearingMode, ClearingPolicy, Settings
 from pendula.credit.state.network import Network
 from pendula.kernel.wording import suggestion

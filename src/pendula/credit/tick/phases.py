@@ -24,6 +24,7 @@ from pendula.credit.events import (
     TopologyPayload,
 )
 from pendula.credit.model import (
+    EFFECTS_MOST,
     AddParticipant,
     CreateTrustline,
     DatedClearing,
@@ -73,9 +74,6 @@ def due(events: Iterable[TimelineEvent], fired: int, at_ms: int) -> list[Timelin
     ]
 
 
-EFFECTS_MOST = 500
-
-
 class InjectedChanges(Struct):
     """What an injection changed in one equivalent; lines by the ids of their ends."""
 
@@ -89,9 +87,6 @@ class InjectedChanges(Struct):
     def shape(self) -> bool:
         """Whether participants or lines have changed, not only debts."""
         return any((self.nodes, self.frozen_nodes, self.added, self.frozen))
-
-    def __bool__(self) -> bool:
-        return self.shape or bool(self.owed)
 
 
 class Injection:
