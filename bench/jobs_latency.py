@@ -37,7 +37,7 @@ class Watch:
     def handlers(self) -> Handlers:
         @handler("memory", "verify")
         def verify(context: Context) -> None:
-            self.late.append(self.scheduler.calls.clock() - parse_utc(context.job["run_at"]))
+            self.late.append(self.scheduler.calls.clock() - parse_utc(context.job.run_at))
             if len(self.late) == self._expected:
                 self._complete.set()
 

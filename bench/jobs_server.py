@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from pendula.jobs.messages import Enqueue
 from pendula.jobs.model import Policy
-from pendula.jobs.requests import Enqueue, read_enqueue
+from pendula.jobs.request_reading import read
 from pendula.server.api.requests import Operator
 from pendula.server.errors import json_response
 from pendula.server.schedulers.jobs.answering import read_object
@@ -31,7 +32,7 @@ router = APIRouter()
 async def give_back(request: Request, _: Operator) -> Response:
     """An enqueue without the enqueuing."""
     body = await read_object(request)
-    assert isinstance(read_enqueue(body, POLICY), Enqueue)
+    assert isinstance(read(Enqueue, body, POLICY), Enqueue)
     return json_response(encode_view(body))
 
 

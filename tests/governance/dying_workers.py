@@ -14,6 +14,7 @@ from typing import Any
 from pendula.governance import governed
 from pendula.governance.tables import tables_of
 from pendula.jobs import JobRefused
+from pendula.jobs.messages import plain
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.protocol import AuditListing, Listing, Reader, Store
 from pendula.jobs.upkeep.verification import check
@@ -53,9 +54,9 @@ class Worker:
         self.random, self.name, self.risk = Random(seed), f"w-{seed}", risk
 
     def run(self) -> None:
-        while jobs := self.client.pull(worker_id=self.name, limit=1, lease_sec=60)["jobs"]:
+        while jobs := self.client.pull(worker_id=self.name, limit=1, lease_sec=60).jobs:
             try:
-                self._work(dict(jobs[0]))
+                self._work(plain(jobs[0]))
             except JobRefused as refused:
                 if refused.code not in EXPECTED:
                     raise

@@ -11,9 +11,10 @@ from msgspec import Struct
 
 from pendula.governance import governed
 from pendula.jobs import JobRefused
+from pendula.jobs.messages import plain
 from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.scheduler_calls import SchedulerCalls
 from tests.governance.verifier_rig import WHOLE, proof
-from tests.jobs.interfaces import Interface
 
 WORDS = {
     "persona_conflict_gate": ("pass", "pass", "override", "block"),
@@ -52,7 +53,7 @@ class Moved(Struct, frozen=True):
 class Histories:
     """Many histories on one store; each call goes through a random one of `interfaces`."""
 
-    def __init__(self, seed: int, interfaces: Sequence[Interface]) -> None:
+    def __init__(self, seed: int, interfaces: Sequence[SchedulerCalls]) -> None:
         self.random, self._interfaces = Random(seed), interfaces
         self._gates: dict[tuple[str, str], str] = {}
         self.moved: list[Moved] = []
@@ -121,9 +122,9 @@ class Histories:
 
     def _pulled(self, name: str) -> dict[str, Any] | None:
         """The job of this object; jobs of others are released."""
-        for job in self._interface.pull(worker_id="w", limit=10)["jobs"]:
+        for job in map(plain, self._interface.pull(worker_id="w", limit=10).jobs):
             if job["object_id"] == name:
-                return dict(job)
+                return job
             self._interface.release(job["job_id"], **proof(job))
         return None
 
@@ -152,7 +153,7 @@ class Histories:
     # Calls
 
     @property
-    def _interface(self) -> Interface:
+    def _interface(self) -> SchedulerCalls:
         return self.random.choice(self._interfaces)
 
     def _call(self, call: str, *arguments: Any, **members: Any) -> dict[str, Any]:

@@ -143,9 +143,9 @@ class Pair:
 
     def _real_pull(self, worker: str, limit: int) -> list[tuple[int, int]]:
         taken = []
-        for job in self.scheduler.pull(worker_id=worker, limit=limit, lease_sec=60)["jobs"]:
-            token = (self._index(job["job_id"]), job["delivery_count"])
-            self.leases[token] = {"worker_id": worker, "lease_token": job["lease_token"]}
+        for job in self.scheduler.pull(worker_id=worker, limit=limit, lease_sec=60).jobs:
+            token = (self._index(job.job_id), job.delivery_count)
+            self.leases[token] = {"worker_id": worker, "lease_token": job.lease_token}
             taken.append(token)
         return taken
 
@@ -153,7 +153,12 @@ class Pair:
         return bool(governed(self.scheduler).begin(self._ids[token[0]], **self.leases[token])["entered"])
 
     def _real_finish(self, token: tuple[int, int], finding: str, refs: tuple[str, ...], unknown: str | None) -> None:
-        body: Any = {"finding": finding, "reason": "looked into", "evidence_refs": list(refs), "unknown_type": unknown}
+        body: dict[str, Any] = {
+            "finding": finding,
+            "reason": "looked into",
+            "evidence_refs": list(refs),
+            "unknown_type": unknown,
+        }
         body = {name: value for name, value in body.items() if value is not None}
         governed(self.scheduler).finish(self._ids[token[0]], **body, **self.leases[token])
 
@@ -165,7 +170,7 @@ class Pair:
         governed(self.scheduler).settle(self._ids[token[0]], **self.leases[token])
 
     def _real_fail(self, token: tuple[int, int]) -> None:
-        body = {"error": "the verifier raised", "retry_delay_sec": 0}
+        body: dict[str, Any] = {"error": "the verifier raised", "retry_delay_sec": 0}
         self.scheduler.fail(self._ids[token[0]], **body, **self.leases[token])
 
     def _real_release(self, token: tuple[int, int]) -> None:
@@ -178,7 +183,7 @@ class Pair:
         self.scheduler.requeue(self._ids[name])
 
     def _real_attach(self, kind: str, name: str, refs: tuple[str, ...], unknown: str | None) -> None:
-        body: Any = {} if unknown is None else {"unknown_type": unknown}
+        body: dict[str, Any] = {} if unknown is None else {"unknown_type": unknown}
         self.user.attach_evidence(kind, name, *refs, **body)
 
     def _real_refill(self, kind: str, name: str, budget: int | None) -> None:

@@ -42,16 +42,16 @@ def test_an_unknowable_object_is_verified_once_and_then_closed_to_verification(r
     _doubted(rig, unknown_type="ontic_unknowable")
     waiting = rig.scheduler.enqueue(
         object_type="cognition", object_id="cg", action="verify", run_at=rig.clock.text(40 * 86_400)
-    )["job"]["job_id"]
+    ).job.job_id
 
     closed = rig.verified("inconclusive", 1)
 
     assert (closed["outcome"], closed["object"]["closed"]) == ("ontic_closed", "cannot be known")
-    assert rig.scheduler.show(waiting)["job"]["last_error"] == "ontic_limit_reached"
+    assert rig.scheduler.show(waiting).job.last_error == "ontic_limit_reached"
     with pytest.raises(JobRefused) as refused:
         rig.scheduler.enqueue(object_type="cognition", object_id="cg", action="revalidate")
     assert (refused.value.code, refused.value.status) == ("ontic_verification_closed", 409)
-    assert rig.scheduler.enqueue(object_type="cognition", object_id="cg", action="archive")["job"]["status"] == "queued"
+    assert rig.scheduler.enqueue(object_type="cognition", object_id="cg", action="archive").job.status == "queued"
 
 
 @pytest.mark.req("JOB-GATE-13")
@@ -109,7 +109,7 @@ def test_a_forged_memory_waits_for_its_rollback_and_is_never_reinstated(rig: Ver
     assert forged["object"]["status"] == "rejected_poisoned"
     [rollback] = rig.user.rollbacks()["rollbacks"]
 
-    again = rig.scheduler.enqueue(object_type="memory", object_id="m", action="reinstate-check")["job"]["job_id"]
+    again = rig.scheduler.enqueue(object_type="memory", object_id="m", action="reinstate-check").job.job_id
     ended = rig.begun(rig.pulled())
     assert (ended["job"]["job_id"], ended["job"]["status"]) == (again, "failed")
     assert ended["job"]["last_error"].startswith("illegal_transition")
@@ -160,10 +160,10 @@ def test_only_its_machine_changes_a_governed_object(rig: VerifierRig) -> None:
     at = rig.clock.text(60)
     acked = rig.scheduler.ack(job["job_id"], result="succeeded", next_action_at=at, **proof(job))
 
-    assert (acked["job"]["status"], acked["object"]["next_action_at"]) == ("succeeded", at)
+    assert (acked.job.status, acked.object.next_action_at) == ("succeeded", at)
     shown = rig.user.show("memory", "m")["object"]
     assert (shown["status"], shown["next_action"]) == ("candidate", "verify")
-    assert rig.scheduler.show(acked["followup_job_id"])["job"]["run_at"] == at
+    assert rig.scheduler.show(str(acked.followup_job_id)).job.run_at == at
 
 
 @pytest.mark.req("JOB-ACK-1", "JOB-WRK-3", "JOB-GATE-9")
@@ -173,10 +173,10 @@ def test_an_ack_of_an_objects_planned_job_gives_it_the_next_date_of_the_policy(r
 
     acked = rig.scheduler.ack(job["job_id"], result="succeeded", **proof(job))
 
-    at = acked["object"]["next_action_at"]
-    followup = rig.scheduler.show(acked["followup_job_id"])["job"]
-    assert (followup["status"], followup["action"], followup["run_at"]) == ("queued", "verify", at)
-    assert at > rig.clock.text(DAY - 1)
+    at = acked.object.next_action_at
+    followup = rig.scheduler.show(str(acked.followup_job_id)).job
+    assert (followup.status, followup.action, followup.run_at) == ("queued", "verify", at)
+    assert str(at) > rig.clock.text(DAY - 1)
 
 
 @pytest.mark.req("JOB-ACK-1", "JOB-ACK-4")
@@ -187,9 +187,9 @@ def test_a_custom_action_on_a_governed_object_leaves_its_date_unchanged(rig: Ver
 
     acked = rig.scheduler.ack(job["job_id"], result="succeeded", **proof(job))
 
-    assert acked["job"]["status"] == "succeeded"
-    assert acked["object"]["next_action_at"] == own["object"]["next_action_at"]
-    assert acked["followup_job_id"] == own["followup_job_id"]
+    assert acked.job.status == "succeeded"
+    assert acked.object.next_action_at == own["object"]["next_action_at"]
+    assert acked.followup_job_id == own["followup_job_id"]
 
 
 @pytest.mark.req("JOB-GATE-4")

@@ -52,9 +52,9 @@ def test_an_amended_date_moves_the_next_action(rig: VerifierRig) -> None:
 
     amended = rig.user.amend("memory", "m", "a court order", expires_at="2026-02-21T00:00:00Z")
 
-    [job] = rig.scheduler.list(object_id="m", status="queued")["jobs"]
-    assert (job["action"], job["run_at"]) == ("archive", "2026-02-21T00:00:00Z")
-    assert job["job_id"] == amended["followup_job_id"]
+    [job] = rig.scheduler.list(object_id="m", status="queued").jobs
+    assert (job.action, job.run_at) == ("archive", "2026-02-21T00:00:00Z")
+    assert job.job_id == amended["followup_job_id"]
 
 
 def test_a_tier_is_raised_and_never_lowered(rig: VerifierRig) -> None:

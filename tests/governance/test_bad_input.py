@@ -64,7 +64,7 @@ def test_an_invalid_object_is_rejected_with_all_its_faults(rig: VerifierRig, mem
         rig.user.create("memory", "m", **members)
 
     assert _faults(refused) == faults
-    assert rig.scheduler.list()["jobs"] == []
+    assert rig.scheduler.list().jobs == []
 
 
 @pytest.mark.req("JOB-SM-12")

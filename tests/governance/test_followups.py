@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from pendula.governance import governed
+from pendula.jobs.messages import plain
 from tests.governance.verifier_rig import WHOLE, VerifierRig, proof
 
 
@@ -15,7 +16,7 @@ def rig(tmp_path: Path) -> VerifierRig:
 
 
 def _waiting(rig: VerifierRig, name: str) -> list[dict[str, Any]]:
-    return list(rig.scheduler.list(object_id=name, status="queued")["jobs"])
+    return [plain(job) for job in rig.scheduler.list(object_id=name, status="queued").jobs]
 
 
 def _blocked(rig: VerifierRig, name: str) -> dict[str, Any]:
@@ -45,14 +46,14 @@ def test_replaced_jobs_are_counted_apart_from_failed_jobs(rig: VerifierRig) -> N
     rig.user.attach_evidence("memory", "m", "ev_9")
     rig.clock.pass_by(60)
     rig.user.decide("memory", "m", "verify", "passed", reason="seen")
-    failed = rig.scheduler.list(status="failed")["jobs"]
+    failed = rig.scheduler.list(status="failed").jobs
 
     [counted] = [one for one in rig.user.figures()["counts"] if one["kind"] == "superseded"]
 
-    assert all(job["last_error"].startswith("superseded: ") for job in failed)
+    assert all((job.last_error or "").startswith("superseded: ") for job in failed)
     assert counted == {"kind": "superseded", "word": "memory", "count": len(failed)}
     assert len(failed) > 0
-    assert rig.scheduler.metrics()["job_success_rate"] is None, "a replaced job is neither a success nor a failure"
+    assert rig.scheduler.metrics().job_success_rate is None, "a replaced job is neither a success nor a failure"
 
 
 @pytest.mark.req("JOB-MET-1")
@@ -61,7 +62,7 @@ def test_a_cancelled_job_counts_in_the_success_rate(rig: VerifierRig) -> None:
 
     rig.scheduler.cancel(first, reason="superseded: no")
 
-    assert rig.scheduler.metrics()["job_success_rate"] == 0
+    assert rig.scheduler.metrics().job_success_rate == 0
 
 
 def test_a_replaced_job_names_its_replacement(rig: VerifierRig) -> None:
@@ -70,8 +71,8 @@ def test_a_replaced_job_names_its_replacement(rig: VerifierRig) -> None:
 
     second = rig.user.attach_evidence("memory", "m", "ev_2")["followup_job_id"]
 
-    job = rig.scheduler.show(first)["job"]
-    assert (job["status"], job["last_error"]) == ("failed", f"superseded: {second}")
+    job = rig.scheduler.show(first).job
+    assert (job.status, job.last_error) == ("failed", f"superseded: {second}")
 
 
 def test_work_requested_early_replaces_the_planned_job(rig: VerifierRig) -> None:
@@ -92,13 +93,13 @@ def test_an_object_in_a_final_state_has_no_waiting_job(rig: VerifierRig) -> None
     governed(rig.scheduler).settle(job["job_id"], **proof(job))
 
     assert _waiting(rig, "m") == []
-    superseded = rig.scheduler.list(object_id="m", error_code="superseded")["jobs"]
-    assert superseded[0]["last_error"] == "superseded: nothing_left"
+    superseded = rig.scheduler.list(object_id="m", error_code="superseded").jobs
+    assert superseded[0].last_error == "superseded: nothing_left"
 
 
 def test_a_manually_enqueued_job_is_not_replaced(rig: VerifierRig) -> None:
     rig.user.create("memory", "m", evidence_refs=["ev_1"])
-    asked = rig.scheduler.defer("memory", "m", "verify", in_sec=1000)["job_id"]
+    asked = rig.scheduler.defer("memory", "m", "verify", in_sec=1000).job_id
 
     rig.user.attach_evidence("memory", "m", "ev_2")
 
@@ -112,7 +113,7 @@ def test_a_replacement_is_audited_and_the_trail_stays_intact(rig: VerifierRig) -
     rig.clock.pass_by(60)
     rig.user.attach_evidence("memory", "m", "ev_2")
 
-    reasons = [event["reason"] for event in rig.scheduler.audit(event_type="scheduler_job")["events"]]
+    reasons = [event.reason for event in rig.scheduler.audit(event_type="scheduler_job").events]
     assert [reason.partition(":")[0] for reason in reasons] == ["enqueued", "enqueued", "superseded"]
     assert replay(rig.scheduler.calls.store).findings == ()
 
@@ -166,7 +167,7 @@ def test_work_forbidden_by_evidence_under_inquiry_is_retried_later(rig: Verifier
     rig.user.create("memory", "doubtful", status="quarantine")
     rig.user.create("memory", "m", evidence_refs=["memory:doubtful"])
     rig.clock.pass_by(86_400)
-    [job] = [one for one in rig.scheduler.pull(worker_id="w")["jobs"] if one["object_id"] == "m"]
+    [job] = [plain(one) for one in rig.scheduler.pull(worker_id="w").jobs if one.object_id == "m"]
     rig.begun(job)
 
     ended = rig.finished(job, "passed")

@@ -9,6 +9,7 @@ from pendula.jobs import Policy, Scheduler
 from pendula.jobs.calls import Calls
 from pendula.jobs.client import RemoteScheduler
 from pendula.jobs.model import Durability
+from pendula.jobs.scheduler_calls import SchedulerCalls
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.verification import check
 from pendula.server.schedulers.jobs.routes import jobs_scheduler
@@ -16,7 +17,7 @@ from pendula.server.schedulers.jobs.service import FILE
 from pendula.server.settings import Settings
 from tests.governance.dying_workers import trail_violations
 from tests.governance.gate_histories import UP, Histories, wrong
-from tests.jobs.interfaces import Interface, ManualClock
+from tests.jobs.interfaces import ManualClock
 from tests.server.living import LiveServer
 
 QUICK = Policy(durability=Durability.NORMAL, pull_default_limit=1)
@@ -35,7 +36,7 @@ def scheduler(tmp_path: Path, clock: ManualClock) -> Iterator[Scheduler]:
 
 
 @pytest.fixture
-def both(tmp_path: Path, clock: ManualClock) -> Iterator[list[Interface]]:
+def both(tmp_path: Path, clock: ManualClock) -> Iterator[list[SchedulerCalls]]:
     """A server, and another process on the same store."""
     data = tmp_path / "data"
     with (
@@ -46,7 +47,7 @@ def both(tmp_path: Path, clock: ManualClock) -> Iterator[list[Interface]]:
         yield [beside, remote]
 
 
-def _play(seed: int, interfaces: list[Interface], count: int) -> None:
+def _play(seed: int, interfaces: list[SchedulerCalls], count: int) -> None:
     histories = Histories(seed, interfaces)
     for _ in range(count):
         histories.play()
@@ -68,6 +69,8 @@ def test_no_high_risk_change_passes_a_closed_gate(seed: int | range, scheduler: 
 
 @pytest.mark.req("JOB-GATE-1", "JOB-GATE-2", "JOB-GATE-4", "JOB-GATE-5", "JOB-API-5")
 @pytest.mark.parametrize("seed", [1, pytest.param(range(2, 13), marks=pytest.mark.long, id="many")])
-def test_no_change_passes_a_gate_closed_over_http_or_beside_a_server(seed: int | range, both: list[Interface]) -> None:
+def test_no_change_passes_a_gate_closed_over_http_or_beside_a_server(
+    seed: int | range, both: list[SchedulerCalls]
+) -> None:
     for one in [seed] if isinstance(seed, int) else seed:
         _play(one, both, OVER_HTTP)

@@ -10,6 +10,7 @@ import pytest
 
 from pendula.jobs import JobRefused
 from pendula.jobs.calls import past as moments
+from pendula.jobs.messages import Place, plain
 from tests.governance.verifier_rig import DAY, WHOLE, VerifierRig, proof
 
 # Fields that are not in the trail have their current value.
@@ -58,8 +59,8 @@ def _failed(rig: VerifierRig) -> None:
 
 
 def _any_job(rig: VerifierRig, chance: Random) -> str:
-    jobs = rig.scheduler.list()["jobs"]
-    return str(chance.choice(jobs)["job_id"]) if jobs else "job_00000000"
+    jobs = rig.scheduler.list().jobs
+    return str(chance.choice(jobs).job_id) if jobs else "job_00000000"
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -70,10 +71,10 @@ def test_every_moment_of_a_random_history_can_be_shown_again(rig: VerifierRig, s
     for _ in range(60):
         with suppress(JobRefused, ValueError):  # rejected, or nothing was due
             chance.choice(_steps(rig, chance))()
-        seen.append(_seen(rig.scheduler.past()))
+        seen.append(_seen(plain(rig.scheduler.past())))
 
     for moment in seen:
-        assert _seen(rig.scheduler.past(at=moment["at"])) == moment
+        assert _seen(plain(rig.scheduler.past(at=moment["at"]))) == moment
 
 
 def test_a_moment_shows_its_event_and_time(rig: VerifierRig) -> None:
@@ -83,15 +84,16 @@ def test_a_moment_shows_its_event_and_time(rig: VerifierRig) -> None:
 
     then = rig.scheduler.past(at="aud_000000000001")
 
-    assert (then["event"]["reason"], then["now"]) == ("met today", then["event"]["timestamp"])
-    assert then["places"] == [{"object_type": "memory", "place": "candidate", "objects": 1}]
-    assert (then["first"], then["last"]) == ("aud_000000000001", rig.scheduler.past()["at"])
+    assert then.event is not None
+    assert (then.event.reason, then.now) == ("met today", then.event.timestamp)
+    assert then.places == [Place("memory", "candidate", 1)]
+    assert (then.first, then.last) == ("aud_000000000001", rig.scheduler.past().at)
 
 
 def test_an_empty_store_has_no_past_moment(rig: VerifierRig) -> None:
     now = rig.scheduler.past()
 
-    assert (now["at"], now["first"], now["last"], now["event"], now["waiting"]) == (None, None, None, None, [])
+    assert (now.at, now.first, now.last, now.event, now.waiting) == (None, None, None, None, [])
 
 
 @pytest.mark.parametrize("at", ["aud_000000000099", "aud_000000000000", "yesterday", "", 3])
@@ -99,7 +101,7 @@ def test_an_unknown_event_has_no_moment(rig: VerifierRig, at: object) -> None:
     rig.user.create("memory", "m")
 
     with pytest.raises(JobRefused) as refused:
-        rig.scheduler.past(at=at)
+        rig.scheduler.past(at=at)  # type: ignore[arg-type]
 
     assert refused.value.code == "invalid_field"
 
@@ -109,7 +111,7 @@ def test_history_is_limited_in_length(rig: VerifierRig, monkeypatch: pytest.Monk
     for number in range(6):
         rig.scheduler.defer("memory", f"m{number}", "decay")
 
-    assert rig.scheduler.past()["first"] == "aud_000000000002"
-    assert rig.scheduler.past(at="aud_000000000002")["jobs"]["queued"] == 2
+    assert rig.scheduler.past().first == "aud_000000000002"
+    assert rig.scheduler.past(at="aud_000000000002").jobs.queued == 2
     with pytest.raises(JobRefused):
         rig.scheduler.past(at="aud_000000000001")

@@ -7,6 +7,7 @@ import pytest
 
 from pendula.governance import governed
 from pendula.jobs import Handlers, JobRefused, Policy, Scheduler, Worker, handler
+from pendula.jobs.messages import plain
 from pendula.jobs.upkeep.verification import check
 from pendula.jobs.worker.handlers import Context
 from tests.governance.verifier_rig import DAY, WHOLE, VerifierRig
@@ -30,11 +31,11 @@ def enqueue(rig: VerifierRig, action: str, count: int = 1, kind: str = "cognitio
         )
         for n in range(count)
     ]
-    return [job["job"]["job_id"] for job in jobs]
+    return [job.job.job_id for job in jobs]
 
 
 def pulled(rig: VerifierRig, **members: Any) -> list[dict[str, Any]]:
-    return list(rig.scheduler.pull(worker_id="worker-1", **members)["jobs"])
+    return [plain(job) for job in rig.scheduler.pull(worker_id="worker-1", **members).jobs]
 
 
 @pytest.mark.req("JOB-GATE-1a", "JOB-GATE-4")
@@ -45,13 +46,13 @@ def test_a_blocked_job_is_not_delivered(rig: VerifierRig) -> None:
 
     assert pulled(rig) == []
 
-    job = rig.scheduler.show(job_id)["job"]
-    assert (job["status"], job["delivery_count"]) == ("failed", 0)
-    assert job["last_error"] == "gate_blocked: persona_conflict_gate"
-    assert "gate_blocked: persona_conflict_gate" in rig.scheduler.why(job_id)["sentence"]
+    job = rig.scheduler.show(job_id).job
+    assert (job.status, job.delivery_count) == ("failed", 0)
+    assert job.last_error == "gate_blocked: persona_conflict_gate"
+    assert "gate_blocked: persona_conflict_gate" in rig.scheduler.why(job_id).sentence
     [event] = [one for one in rig.events("memory", "o") if one["event_type"] == "decision_gate"]
     assert (event["job_id"], event["after"]["outcome"]) == (job_id, "blocked")
-    assert [one["alert"] for one in rig.scheduler.alerts()["alerts"]] == ["governance.escalation"]
+    assert [one["alert"] for one in rig.scheduler.alerts().alerts] == ["governance.escalation"]
 
 
 @pytest.mark.req("JOB-GATE-1a", "JOB-GATE-4", "JOB-USE-8")
@@ -64,11 +65,11 @@ def test_a_deferred_job_waits_and_names_the_gate(rig: VerifierRig) -> None:
 
     assert pulled(rig) == []
 
-    assert (due["reason"], "social_gate puts it off" in due["sentence"]) == ("waits_for_gate", True)
-    job, why = rig.scheduler.show(job_id)["job"], rig.scheduler.why(job_id)
-    assert (job["status"], job["attempt"], job["outcome"]) == ("queued", 0, "deferred")
-    assert job["run_at"][:SECONDS] == rig.clock.text(3600)[:SECONDS]
-    assert (why["reason"], why["facts"]["run_at"]) == ("waits_for_gate", job["run_at"])
+    assert (due.reason, "social_gate puts it off" in due.sentence) == ("waits_for_gate", True)
+    job, why = rig.scheduler.show(job_id).job, rig.scheduler.why(job_id)
+    assert (job.status, job.attempt, job.outcome) == ("queued", 0, "deferred")
+    assert job.run_at[:SECONDS] == rig.clock.text(3600)[:SECONDS]
+    assert (why.reason, why.facts["run_at"]) == ("waits_for_gate", job.run_at)
     rig.user.set_gate("social_gate", "pass", "it is day")
     rig.clock.pass_by(3600)
     assert [one["job_id"] for one in pulled(rig)] == [job_id]
@@ -82,13 +83,13 @@ def test_an_unset_gate_fails_an_attempt_without_a_delivery(rig: VerifierRig) -> 
     found = []
     for _ in range(3):
         assert pulled(rig) == []
-        job = rig.scheduler.show(job_id)["job"]
-        found.append((job["status"], job["attempt"], job["delivery_count"]))
+        job = rig.scheduler.show(job_id).job
+        found.append((job.status, job.attempt, job.delivery_count))
         rig.clock.pass_by(3600)
 
     assert found == [("queued", 1, 0), ("dead_letter", 2, 0), ("dead_letter", 2, 0)]
     metrics = rig.scheduler.metrics(window_sec=86_400)
-    assert (metrics["job_success_rate"], metrics["job_retry_rate"]) == (0, 0.5)
+    assert (metrics.job_success_rate, metrics.job_retry_rate) == (0, 0.5)
 
 
 @pytest.mark.req("JOB-GATE-1a", "JOB-GATE-6", "JOB-GATE-7")
@@ -103,10 +104,8 @@ def test_a_budget_of_two_and_ten_verify_jobs_give_two_deliveries(rig: VerifierRi
             rig.scheduler.ack(job["job_id"], result="succeeded")
 
     assert given == jobs[:2]
-    ends = [rig.scheduler.show(one)["job"] for one in jobs[2:]]
-    assert {(job["status"], job["outcome"], job["delivery_count"]) for job in ends} == {
-        ("succeeded", "budget_exhausted", 0)
-    }
+    ends = [rig.scheduler.show(one).job for one in jobs[2:]]
+    assert {(job.status, job.outcome, job.delivery_count) for job in ends} == {("succeeded", "budget_exhausted", 0)}
     shown = rig.user.show("cognition", "o")["object"]
     assert shown["verify_budget_left"] == 0
     assert shown["next_action_at"][:SECONDS] == rig.clock.text(7 * DAY)[:SECONDS], "the end of its uncertainty"
@@ -127,7 +126,7 @@ def test_every_failed_attempt_takes_a_unit_of_the_budget(rig: VerifierRig) -> No
         rig.clock.pass_by(301)
 
     assert tries == 2
-    assert rig.scheduler.show(job_id)["job"]["outcome"] == "budget_exhausted"
+    assert rig.scheduler.show(job_id).job.outcome == "budget_exhausted"
 
 
 @pytest.mark.req("JOB-GATE-1a", "JOB-GATE-12", "JOB-GATE-13")
@@ -143,7 +142,7 @@ def test_an_unknowable_object_is_delivered_once_whatever_its_max_attempts(rig: V
         rig.clock.pass_by(301)
 
     assert tries == 1
-    job, shown = rig.scheduler.show(job_id)["job"], rig.user.show("cognition", "o")["object"]
+    job, shown = plain(rig.scheduler.show(job_id).job), rig.user.show("cognition", "o")["object"]
     assert (job["status"], job["outcome"], job["delivery_count"]) == ("succeeded", "ontic_closed", 1)
     assert (shown["closed"], shown["status"]) == ("cannot be known", "stale")
     with pytest.raises(JobRefused) as refused:
@@ -159,7 +158,7 @@ def test_an_ack_closes_an_unknowable_object_at_its_verification_limit(rig: Verif
 
     acked = rig.scheduler.ack(job["job_id"], result="succeeded")
 
-    assert (acked["job"]["status"], acked["job"]["outcome"]) == ("succeeded", "ontic_closed")
+    assert (acked.job.status, acked.job.outcome) == ("succeeded", "ontic_closed")
     assert rig.user.show("cognition", "o")["object"]["closed"] == "cannot be known"
 
 
@@ -175,8 +174,8 @@ def test_an_ack_that_plans_a_verification_of_a_closed_object_still_leaves_a_job(
 
     acked = rig.scheduler.ack(job["job_id"], result="succeeded", next_action_at=at, next_action="verify")
 
-    followup = rig.scheduler.show(acked["followup_job_id"])["job"]
-    assert (followup["action"], followup["run_at"]) == ("reinstate-check", at)
+    followup = rig.scheduler.show(str(acked.followup_job_id)).job
+    assert (followup.action, followup.run_at) == ("reinstate-check", at)
 
 
 @pytest.mark.req("JOB-GATE-1a", "JOB-GATE-2")
@@ -189,8 +188,8 @@ def test_a_gate_changed_after_the_pull_stops_the_ack(rig: VerifierRig) -> None:
 
     acked = rig.scheduler.ack(job["job_id"], result="succeeded", next_action_at=rig.clock.text(60))
 
-    assert (acked["job"]["status"], acked["job"]["last_error"]) == ("failed", "gate_blocked: risk_gate")
-    assert acked["object"]["next_action_at"][:SECONDS] == rig.clock.text(DAY)[:SECONDS]
+    assert (acked.job.status, acked.job.last_error) == ("failed", "gate_blocked: risk_gate")
+    assert str(acked.object.next_action_at)[:SECONDS] == rig.clock.text(DAY)[:SECONDS]
     with pytest.raises(JobRefused) as refused:
         rig.scheduler.ack(job["job_id"], result="succeeded")
     assert refused.value.code == "job_not_running"
@@ -205,12 +204,12 @@ def test_the_ack_of_the_specification_works_on_a_governed_cognition(rig: Verifie
 
     acked = rig.scheduler.ack(job["job_id"], result="succeeded", audit_event_id="aud_789", next_action_at=at)
 
-    assert (acked["job"]["status"], acked["job"]["audit_event_id"]) == ("succeeded", "aud_789")
-    assert acked["object"]["next_action_at"] == at
-    followup = rig.scheduler.show(acked["followup_job_id"])["job"]
-    assert (followup["run_at"], followup["action"]) == (at, "revalidate")
+    assert (acked.job.status, acked.job.audit_event_id) == ("succeeded", "aud_789")
+    assert acked.object.next_action_at == at
+    followup = rig.scheduler.show(str(acked.followup_job_id)).job
+    assert (followup.run_at, followup.action) == (at, "revalidate")
     again = rig.scheduler.enqueue(object_type="cognition", object_id="o", action="revalidate", run_at=at)
-    assert (again["deduplicated"], again["job"]["job_id"]) == (True, acked["followup_job_id"])
+    assert (again.deduplicated, again.job.job_id) == (True, acked.followup_job_id)
     assert rig.user.show("cognition", "o")["object"]["status"] == "needs_revalidate"
 
 
@@ -223,8 +222,8 @@ def test_a_pull_with_a_clock_ahead_leaves_every_object_its_job(rig: VerifierRig,
 
     acked = rig.scheduler.ack(job["job_id"], result="succeeded", **members)
 
-    assert acked["object"]["next_action_at"] > rig.clock.text(0)
-    assert rig.scheduler.show(acked["followup_job_id"])["job"]["status"] == "queued"
+    assert str(acked.object.next_action_at) > rig.clock.text(0)
+    assert rig.scheduler.show(str(acked.followup_job_id)).job.status == "queued"
 
 
 @pytest.mark.req("JOB-GATE-9")
@@ -241,10 +240,10 @@ def test_an_object_whose_planned_job_is_never_done_gets_another(rig: VerifierRig
             elif job["job_id"] == own:
                 rig.scheduler.fail(own, error="x", retry_delay_sec=0, retryable=end != "failed")
 
-    assert rig.scheduler.show(own)["job"]["status"] in ("failed", "dead_letter", "succeeded")
+    assert rig.scheduler.show(own).job.status in ("failed", "dead_letter", "succeeded")
     rig.clock.pass_by(400)
-    [waiting] = [job for job in rig.scheduler.list(object_id="o")["jobs"] if job["status"] in ("queued", "running")]
-    assert waiting["scheduled_for"] == rig.user.show("cognition", "o")["object"]["next_action_at"]
+    [waiting] = [job for job in rig.scheduler.list(object_id="o").jobs if job.status in ("queued", "running")]
+    assert waiting.scheduled_for == rig.user.show("cognition", "o")["object"]["next_action_at"]
 
 
 @pytest.mark.req("JOB-GATE-9", "JOB-STO-12")
@@ -272,12 +271,12 @@ def test_a_plain_handler_is_governed(tmp_path: Path) -> None:
 
     @handler("cognition", "verify")
     def verify(context: Context) -> None:
-        entered.append(context.job["job_id"])
+        entered.append(context.job.job_id)
 
     with Scheduler.open(tmp_path / "jobs.db", Policy()) as scheduler:
         governed(scheduler).as_user("mia").create("cognition", "o", **UNSURE, auto_verify_budget=2)
-        jobs = [scheduler.defer("cognition", "o", "verify", idempotency_key=f"{n}")["job_id"] for n in range(4)]
-        while scheduler.count(status="queued", action="verify")["count"]:
+        jobs = [scheduler.defer("cognition", "o", "verify", idempotency_key=f"{n}").job_id for n in range(4)]
+        while scheduler.count(status="queued", action="verify").count:
             Worker(scheduler, Handlers([verify]), once=True).run()
 
         assert entered == jobs[:2]

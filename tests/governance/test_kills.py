@@ -68,7 +68,12 @@ def test_dying_workers_do_not_enter_the_verifier_beyond_the_budget(
     with scheduler(tmp_path, clock=clock) as client:
         governed(client).as_user("mia").create("cognition", "cg", **UNSURE, **members)
         for n in range(10):
-            job = {"object_type": "cognition", "object_id": "cg", "action": "verify", "max_attempts": 100}
+            job: dict[str, Any] = {
+                "object_type": "cognition",
+                "object_id": "cg",
+                "action": "verify",
+                "max_attempts": 100,
+            }
             client.enqueue(**job, idempotency_key=f"{n}")
     for part in range(4):
         # Any other finding would change the object: supported, or no longer unknowable.

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from pendula.governance import governed
+from pendula.jobs.messages import plain
 from pendula.jobs.model import Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.upkeep.verification import check
@@ -20,8 +21,8 @@ def with_object(folder: Path, policy: Policy | None = None, *, budget: int = 36)
         "cognition", "cg", evidence_refs=["ev_1"], status="needs_revalidate", epistemic_state="uncertain",
         auto_verify_budget=budget,
     )  # fmt: skip
-    for job in scheduler.list(status="queued")["jobs"]:
-        scheduler.cancel(job["job_id"])  # its replacement is due tomorrow at the earliest
+    for job in scheduler.list(status="queued").jobs:
+        scheduler.cancel(job.job_id)  # its replacement is due tomorrow at the earliest
     return scheduler, clock
 
 
@@ -31,8 +32,7 @@ def enqueue(scheduler: Scheduler, object_id: str, count: int, action: str = "ver
 
 
 def pulled(scheduler: Scheduler, worker_id: str = "w", limit: int = 100) -> list[dict[str, Any]]:
-    jobs: list[dict[str, Any]] = scheduler.pull(worker_id=worker_id, limit=limit)["jobs"]
-    return jobs
+    return [plain(job) for job in scheduler.pull(worker_id=worker_id, limit=limit).jobs]
 
 
 @pytest.mark.req("JOB-GATE-6", "JOB-PULL-7")
@@ -60,11 +60,11 @@ def test_why_says_which_verification_another_waits_for(tmp_path: Path) -> None:
     scheduler, _ = with_object(tmp_path)
     enqueue(scheduler, "cg", 2)
     [running] = pulled(scheduler)
-    [waiting] = scheduler.list(status="queued", action="verify")["jobs"]
+    [waiting] = scheduler.list(status="queued", action="verify").jobs
 
-    because = scheduler.why(waiting["job_id"])
+    because = scheduler.why(waiting.job_id)
 
-    assert (because["reason"], because["facts"]["running_job_id"]) == ("waits_for_object", running["job_id"])
+    assert (because.reason, because.facts["running_job_id"]) == ("waits_for_object", running["job_id"])
     scheduler.close()
 
 

@@ -40,7 +40,7 @@ class Verifier:
 
     def verify(self, context: Context) -> Verdict:
         with self._lock:
-            self.entered[context.job["object_id"]] += 1
+            self.entered[context.job.object_id] += 1
             finding, pause = self._random.choice(("inconclusive", "inconclusive", "passed")), self._random.random()
         sleep(pause / 20)
         return Verdict(finding, "looked into", ("ev_2",))
@@ -57,7 +57,12 @@ def _made(folder: Path) -> dict[str, int]:
             governed(scheduler).as_user("mia").create("cognition", name, **members)
             budgets[name] = min(budget, 1) if unknown == "ontic_unknowable" else budget
             for copy in range(JOBS):
-                job = {"object_type": "cognition", "object_id": name, "action": "verify", "max_attempts": 100}
+                job: dict[str, Any] = {
+                    "object_type": "cognition",
+                    "object_id": name,
+                    "action": "verify",
+                    "max_attempts": 100,
+                }
                 scheduler.enqueue(**job, idempotency_key=f"{name} {copy}")
     return budgets
 

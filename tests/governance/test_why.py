@@ -79,14 +79,14 @@ def test_the_time_is_that_of_the_job_to_be_retried(rig: VerifierRig) -> None:
 
     explanation = _why(rig, "memory", "m")
 
-    again = rig.scheduler.show(job["job_id"])["job"]["run_at"]
+    again = rig.scheduler.show(job["job_id"]).job.run_at
     assert (explanation["next_action_at"], explanation["next_job_id"]) == (again, job["job_id"])
     assert f"next comes verify at {again} ({job['job_id']}, after 1 of 3 attempts)" in explanation["sentence"]
 
 
 def test_the_earlier_of_two_jobs_is_reported(rig: VerifierRig) -> None:
     rig.user.create("memory", "m", evidence_refs=["ev_1"])
-    sooner = rig.scheduler.defer("memory", "m", "verify", in_sec=60)["job_id"]
+    sooner = rig.scheduler.defer("memory", "m", "verify", in_sec=60).job_id
     rig.scheduler.defer("memory", "m", "verify", in_sec=90_000)
 
     assert _why(rig, "memory", "m")["next_job_id"] == sooner

@@ -64,8 +64,8 @@ def _made(client: Scheduler) -> None:
 def _handlers(folder: Path, random: Random) -> Handlers:
     def verify(context: Context) -> Verdict:
         paid = "paid" if context.object["verify_budget_left"] < context.object["auto_verify_budget"] else "free"
-        about = f"{context.job['object_type']}:{context.job['object_id']}"
-        entered(folder, f"{about} {context.job['job_id']}:{context.fence} {paid}")
+        about = f"{context.job.object_type}:{context.job.object_id}"
+        entered(folder, f"{about} {context.job.job_id}:{context.fence} {paid}")
         sleep(random.random() / 20)
         if random.random() < 0.1:
             raise SystemExit(1)

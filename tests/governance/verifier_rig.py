@@ -6,6 +6,7 @@ from typing import Any
 from pendula.governance import governed
 from pendula.governance.applying import give_up
 from pendula.jobs import Policy, Scheduler
+from pendula.jobs.messages import plain
 from pendula.jobs.model import SYSTEM
 from pendula.jobs.store.protocol import Writer
 from pendula.jobs.transaction.replies import LOCAL
@@ -42,12 +43,12 @@ class VerifierRig:
         """The next job after `days`; if the pull withheld it, the job as it is afterwards."""
         self.clock.pass_by(days * DAY)
         now = format_utc(self.clock())
-        due = [job for job in self.scheduler.list(status="queued", limit=1000)["jobs"] if job["run_at"] <= now]
-        jobs = self.scheduler.pull(worker_id="w", limit=1, lease_sec=60)["jobs"]
+        due = [job for job in self.scheduler.list(status="queued", limit=1000).jobs if job.run_at <= now]
+        jobs = self.scheduler.pull(worker_id="w", limit=1, lease_sec=60).jobs
         if jobs:
-            return dict(jobs[0])
-        first = min(due, key=lambda job: (parse_utc(job["run_at"]), PRIORITIES.index(job["priority"]), job["job_id"]))
-        return dict(self.scheduler.show(first["job_id"])["job"])
+            return plain(jobs[0])
+        first = min(due, key=lambda job: (parse_utc(job.run_at), PRIORITIES.index(job.priority), job.job_id))
+        return plain(self.scheduler.show(first.job_id).job)
 
     def end_without_replacement(self, job_id: str) -> None:
         """End a job without a replacement, which no call does."""
@@ -73,12 +74,12 @@ class VerifierRig:
         traces = [entry for entry in shown["decision_traces"] if entry["job_id"] == job["job_id"]]
         outcome = job["outcome"] or (job["last_error"] or "").partition(":")[0]
         answer_facts = {"outcome": outcome, "executed": traces[0]["outcome"] if traces else None}
-        alerts = [entry for entry in self.scheduler.alerts()["alerts"] if entry["alert"] == "governance.escalation"]
+        alerts = [entry for entry in self.scheduler.alerts().alerts if entry["alert"] == "governance.escalation"]
         answer_facts |= {"escalated": any(entry["job_id"] == job["job_id"] for entry in alerts)}
         queued = [
-            entry["job_id"]
-            for entry in self.scheduler.list(object_type=job["object_type"], object_id=job["object_id"])["jobs"]
-            if entry["status"] == "queued"
+            entry.job_id
+            for entry in self.scheduler.list(object_type=job["object_type"], object_id=job["object_id"]).jobs
+            if entry.status == "queued"
         ]
         answer_facts |= {"followup_job_id": queued[0] if queued else None}
         trace = traces[0]["decision_trace_id"] if traces else None
@@ -96,7 +97,7 @@ class VerifierRig:
 
     def events(self, object_type: str, object_id: str) -> list[dict[str, Any]]:
         found = self.scheduler.audit(object_type=object_type, object_id=object_id)
-        return list(found["events"])
+        return [plain(event) for event in found.events]
 
 
 def proof(job: dict[str, Any]) -> dict[str, Any]:

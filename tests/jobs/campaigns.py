@@ -16,6 +16,7 @@ from random import Random
 from typing import Any
 
 from pendula.jobs.calls import Calls
+from pendula.jobs.messages import Job
 from pendula.jobs.model import Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.protocol import StatementRefused, TransactionGone, WriteInsideEffect
@@ -107,7 +108,7 @@ class WorkLoop:
         self.seed = seed
         self.made = 0
         self.answered: list[str] = []
-        self.held: list[dict[str, Any]] = []
+        self.held: list[Job] = []
         self._bad = bad
         self._bad_effects = MisbehavingEffects(client, self.random)
 
@@ -121,9 +122,7 @@ class WorkLoop:
             case 0:
                 self.enqueue()
             case 1:
-                self.held += self.client.pull(worker_id=self.seed, limit=2, lease_sec=self.random.randint(1, 60))[
-                    "jobs"
-                ]
+                self.held += self.client.pull(worker_id=self.seed, limit=2, lease_sec=self.random.randint(1, 60)).jobs
                 self.held = self.held[-4:]
             case 2 if self.held:
                 job = self.random.choice(self.held)
@@ -132,9 +131,9 @@ class WorkLoop:
                 )
             case 3 if self.held:
                 job = self.held.pop()
-                self.client.ack(job["job_id"], result="succeeded", worker_id=self.seed, lease_token=job["lease_token"])
+                self.client.ack(job.job_id, result="succeeded", worker_id=self.seed, lease_token=job.lease_token)
 
-    def effect(self, job: dict[str, Any], effect: Effect) -> None:
+    def effect(self, job: Job, effect: Effect) -> None:
         try:
             once(self.client.calls, job, effect)
         finally:

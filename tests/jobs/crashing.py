@@ -18,6 +18,7 @@ from typing import Any
 
 from pendula.jobs import JobRefused
 from pendula.jobs.calls import Calls
+from pendula.jobs.messages import Job
 from pendula.jobs.model import Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.file.turnstile import Turnstile
@@ -154,7 +155,7 @@ class RandomCaller:
         self.seed = seed
         self.random = Random(seed)
         self.made = 0
-        self.held: list[dict[str, Any]] = []
+        self.held: list[Job] = []
         self.calls = (self.enqueue, self.batch, self.pull, self.pull, self.effect, self.ack, self.ack, self.fail,
                       self.renew, self.release)  # fmt: skip
 
@@ -179,59 +180,56 @@ class RandomCaller:
         return {"object_type": "memory", "object_id": f"mem_{self.random.randint(1, 9)}", "action": "decay",
                 "idempotency_key": key, "max_attempts": self.random.choice((1, 3, TRIES))}  # fmt: skip
 
-    def held_job(self) -> dict[str, Any] | None:
+    def held_job(self) -> Job | None:
         return self.random.choice(self.held) if self.held else None
 
     def enqueue(self) -> None:
-        job = self.client.enqueue(**self.members())["job"]
-        self.reports.write(call="enqueue", job_id=job["job_id"], key=job["idempotency_key"])
+        job = self.client.enqueue(**self.members()).job
+        self.reports.write(call="enqueue", job_id=job.job_id, key=job.idempotency_key)
 
     def batch(self) -> None:
         jobs = [self.members() for _ in range(self.random.randint(2, 8))]
-        for entry in self.client.enqueue_batch(jobs)["results"]:
-            self.reports.write(call="enqueue", job_id=entry["job"]["job_id"], key=entry["job"]["idempotency_key"])
+        for entry in self.client.enqueue_batch(jobs).results:
+            assert entry.job is not None
+            self.reports.write(call="enqueue", job_id=entry.job.job_id, key=entry.job.idempotency_key)
 
     def pull(self) -> None:
         lease_sec = self.random.randint(1, 5)
-        jobs = self.client.pull(worker_id=f"w-{self.seed}", limit=self.random.randint(1, 4), lease_sec=lease_sec)[
-            "jobs"
-        ]
+        jobs = self.client.pull(worker_id=f"w-{self.seed}", limit=self.random.randint(1, 4), lease_sec=lease_sec).jobs
         self.held = (self.held + jobs)[-6:]
         for job in jobs:
-            self.reports.write(call="pull", job_id=job["job_id"], fence=job["delivery_count"])
+            self.reports.write(call="pull", job_id=job.job_id, fence=job.delivery_count)
 
     def effect(self) -> None:
         job = self.held_job()
         if job is not None:
             once(self.client.calls, job, counting(self.seed))
-            self.reports.write(call="effect", job_id=job["job_id"], key=job["idempotency_key"])
+            self.reports.write(call="effect", job_id=job.job_id, key=job.idempotency_key)
 
     def ack(self) -> None:
         job = self.held_job()
         if job is not None:
             self.held.remove(job)
-            done = self.client.ack(job["job_id"], result="succeeded", lease_token=job["lease_token"])["job"]
-            self.reports.write(
-                call="ack", job_id=job["job_id"], fence=job["delivery_count"], now=done["delivery_count"]
-            )
+            done = self.client.ack(job.job_id, result="succeeded", lease_token=job.lease_token).job
+            self.reports.write(call="ack", job_id=job.job_id, fence=job.delivery_count, now=done.delivery_count)
 
     def fail(self) -> None:
         job = self.held_job()
         if job is not None:
             self.held.remove(job)
-            done = self.client.fail(job["job_id"], error="x", retry_delay_sec=0, lease_token=job["lease_token"])["job"]
-            self.reports.write(call="fail", job_id=job["job_id"], attempt=done["attempt"])
+            done = self.client.fail(job.job_id, error="x", retry_delay_sec=0, lease_token=job.lease_token).job
+            self.reports.write(call="fail", job_id=job.job_id, attempt=done.attempt)
 
     def renew(self) -> None:
         job = self.held_job()
         if job is not None:
-            self.client.renew(job["job_id"], worker_id=f"w-{self.seed}", lease_token=job["lease_token"], lease_sec=1)
+            self.client.renew(job.job_id, worker_id=f"w-{self.seed}", lease_token=job.lease_token, lease_sec=1)
 
     def release(self) -> None:
         job = self.held_job()
         if job is not None:
             self.held.remove(job)
-            self.client.release(job["job_id"], worker_id=f"w-{self.seed}", lease_token=job["lease_token"])
+            self.client.release(job.job_id, worker_id=f"w-{self.seed}", lease_token=job.lease_token)
 
 
 def random_callers(folder: Path, reports: ReportPipe, seed: int, threads: int) -> None:

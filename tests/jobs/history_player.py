@@ -9,7 +9,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pendula.jobs.calls import Calls, Reply, queries
+from pendula.jobs.calls import Calls, queries
+from pendula.jobs.messages import OneJob, StoredObject, Trail, plain
 from pendula.jobs.model import (
     PRIORITIES,
     AuditCheck,
@@ -24,6 +25,7 @@ from pendula.jobs.model import (
 from pendula.jobs.store.protocol import AuditListing, Listing
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.verification import check
+from pendula.server.schedulers.jobs.answering import status_of
 from tests.jobs.histories import Delivery, Storyteller, settings
 from tests.jobs.oracle import Oracle
 from tests.jobs.oracle_bodies import Settings, text
@@ -117,32 +119,33 @@ class Play:
         if call != "ack" or "audit_event_id" not in body or not self.story.chance(2):
             return
         events = queries.trail(self.store, self.calls.policy, {"limit": 1000})
-        assert isinstance(events, Reply)
-        if listed := events.body["events"]:
-            event: Any = self.story.one_of(list(listed))  # type: ignore[arg-type]
-            body["audit_event_id"] = event["id"]
-            about = (event["object_type"], event["object_id"], self.names.model[event["job_id"]])
-            self.oracle.known_events[event["id"]] = about
+        assert isinstance(events, Trail)
+        if events.events:
+            event = self.story.one_of(events.events)
+            body["audit_event_id"] = event.id
+            about = (event.object_type, event.object_id, self.names.model[str(event.job_id)])
+            self.oracle.known_events[event.id] = about
 
     def compare(self, call: str, real: tuple[Any, ...], model: tuple[Any, ...]) -> None:
         self.transcript.append(f"{text(self.oracle.now)} {call} {real}")
         real_reply = getattr(self.calls, call)(*real)
         status, body = getattr(self.oracle, call)(*model)
-        shown = {"error": real_reply.as_json()} if isinstance(real_reply, Refused) else real_reply.body
+        shown = {"error": real_reply.as_json()} if isinstance(real_reply, Refused) else plain(real_reply)
         # A rejected batch can name jobs that were never stored, so its names are not recorded.
         names = self.names if status < 400 else self.names.copy()
-        assert (real_reply.status, same(shown, body, names, "")) == (status, None), f"{shown} is not {status} {body}"
+        assert (status_of(real_reply), same(shown, body, names, "")) == (status, None), (
+            f"{shown} is not {status} {body}"
+        )
         self.note(shown, body)
 
     def same_list(self, call: str, query: dict[str, Any]) -> None:
         self.transcript.append(f"{text(self.oracle.now)} {call} {query}")
         look = queries.listed if call == "list" else queries.counted
         real_reply = look(self.store, self.calls.policy, query)
-        assert isinstance(real_reply, Reply)
+        assert not isinstance(real_reply, Refused)
+        shown = plain(real_reply)
         status, body = getattr(self.oracle, call)(query)
-        assert (real_reply.status, same(real_reply.body, body, self.names, "")) == (status, None), (
-            f"{real_reply.body} is not {body}"
-        )
+        assert (status_of(real_reply), same(shown, body, self.names, "")) == (status, None), f"{shown} is not {body}"
 
     def note(self, real: Any, model: Any) -> None:
         """Record jobs and deliveries for later calls."""
@@ -161,13 +164,13 @@ class Play:
         assert ids == [job.job_id for job in reversed(self.oracle.jobs)], "other jobs, or in another order"
         for job in self.oracle.jobs:
             shown = queries.show(self.store, self.names.real[job.job_id])
-            assert isinstance(shown, Reply)
-            assert same(shown.body, {"job": job.shown()}, self.names, "") is None
+            assert isinstance(shown, OneJob)
+            assert same(plain(shown), {"job": job.shown()}, self.names, "") is None
         for (kind, name), (at, version) in self.oracle.objects.items():
             known = queries.shown_object(self.store, kind, name)
-            assert isinstance(known, Reply)
-            assert known.body["next_action_at"] == (None if at is None else text(at))
-            assert known.body["version"] == version
+            assert isinstance(known, StoredObject)
+            assert known.next_action_at == (None if at is None else text(at))
+            assert known.version == version
         self.same_trail()
         self.same_metrics(3600)
 
@@ -180,7 +183,7 @@ class Play:
 
     def same_metrics(self, window: int) -> None:
         self.transcript.append(f"{text(self.oracle.now)} metrics {window}")
-        real_reply = queries.metrics(self.store, self.calls.policy, self.oracle.now, window)
+        real_reply = plain(queries.metrics(self.store, self.calls.policy, self.oracle.now, window))
         model_reply = self.oracle.metrics(window)
         assert real_reply["alerts_waiting"] == len(self.oracle.alerts)
         statuses = Counter(job.status for job in self.oracle.jobs)

@@ -4,15 +4,17 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import msgspec
 
 from pendula import governance
 from pendula.jobs.calls import Calls
 from pendula.jobs.client import RemoteScheduler
+from pendula.jobs.messages import Message, plain
 from pendula.jobs.model import JobRefused, Policy
 from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.scheduler_calls import SchedulerCalls
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.time import format_utc
 from pendula.server.schedulers.jobs.routes import jobs_scheduler
@@ -20,62 +22,6 @@ from pendula.server.settings import Settings
 from tests.jobs.stores import NOON
 from tests.server.living import LiveServer
 from tests.waiting import joined
-
-Reply = dict[str, Any]
-
-
-class Interface(Protocol):
-    """What a case calls; implemented by `Scheduler` and `RemoteScheduler`."""
-
-    def enqueue(self, **members: Any) -> Reply: ...
-
-    def enqueue_batch(self, jobs: list[Any], *, atomic: bool = False) -> Reply: ...
-
-    def pull(self, **members: Any) -> Reply: ...
-
-    def ack(self, job_id: str, **members: Any) -> Reply: ...
-
-    def ack_batch(self, acks: list[Any]) -> Reply: ...
-
-    def fail(self, job_id: str, **members: Any) -> Reply: ...
-
-    def renew(self, job_id: str, **members: Any) -> Reply: ...
-
-    def release(self, job_id: str, **members: Any) -> Reply: ...
-
-    def cancel(self, job_id: str, **members: Any) -> Reply: ...
-
-    def requeue(self, job_id: str, **members: Any) -> Reply: ...
-
-    def show(self, job_id: str) -> Reply: ...
-
-    def list(self, **query: Any) -> Reply: ...
-
-    def history(self, job_id: str) -> Reply: ...
-
-    def audit(self, **query: Any) -> Reply: ...
-
-    def object(self, object_type: str, object_id: str) -> Reply: ...
-
-    def metrics(self, **query: Any) -> Reply: ...
-
-    def why(self, job_id: str) -> Reply: ...
-
-    def workers(self) -> Reply: ...
-
-    def alerts(self, **query: Any) -> Reply: ...
-
-    def plans(self) -> Reply: ...
-
-    def put_plan(self, name: str, **members: Any) -> Reply: ...
-
-    def pause_plan(self, name: str, **members: Any) -> Reply: ...
-
-    def resume_plan(self, name: str, **members: Any) -> Reply: ...
-
-    def run_now(self, name: str, **members: Any) -> Reply: ...
-
-    def remove_plan(self, name: str, **members: Any) -> Reply: ...
 
 
 class ManualClock:
@@ -97,7 +43,7 @@ class ManualClock:
 class Recorder:
     """One interface under a case: makes each call and records its result."""
 
-    def __init__(self, interface: Interface, clock: ManualClock) -> None:
+    def __init__(self, interface: SchedulerCalls, clock: ManualClock) -> None:
         self.clock = clock
         self.transcript: list[tuple[str, Any]] = []
         self._interface = interface
@@ -117,8 +63,9 @@ class Recorder:
         except JobRefused as refused:
             self.transcript.append((call, (refused.status, refused.code, refused.message, refused.refused.details)))
             return refused.status, refused.code
-        self.transcript.append((call, reply))
-        return reply
+        shown = plain(reply) if isinstance(reply, Message) else reply
+        self.transcript.append((call, shown))
+        return shown
 
     def alike(self) -> bytes:
         """The transcript without what always differs: random tokens, and request ids over HTTP."""
@@ -147,7 +94,7 @@ def _without_random(value: Any) -> Any:
 
 
 @contextmanager
-def python(folder: Path, policy: Policy) -> Iterator[tuple[Interface, ManualClock]]:
+def python(folder: Path, policy: Policy) -> Iterator[tuple[SchedulerCalls, ManualClock]]:
     clock = ManualClock()
     folder.mkdir(exist_ok=True)
     with Scheduler(Calls(SqliteStore(folder / "jobs.db", durability=policy.durability), policy, clock)) as scheduler:
@@ -155,7 +102,7 @@ def python(folder: Path, policy: Policy) -> Iterator[tuple[Interface, ManualCloc
 
 
 @contextmanager
-def http(folder: Path, policy: Policy) -> Iterator[tuple[Interface, ManualClock]]:
+def http(folder: Path, policy: Policy) -> Iterator[tuple[SchedulerCalls, ManualClock]]:
     """A real server in this process, on a free port."""
     clock = ManualClock()
     with (

@@ -6,6 +6,7 @@ python -m tests.jobs.pull_process FILE enqueue COUNT
 
 import json
 import sys
+from typing import Any
 
 from pendula.jobs.model import Policy
 from pendula.jobs.scheduler import Scheduler
@@ -15,15 +16,15 @@ def pull(scheduler: Scheduler, worker: str) -> list[str]:
     """Pull 37 at a time until nothing is due, by a clock of its own."""
     found: list[str] = []
     late = "2200-01-01T00:00:00Z"
-    while jobs := scheduler.pull(worker_id=worker, now=late, limit=37, lease_sec=3600)["jobs"]:
-        found += [job["job_id"] for job in jobs]
+    while jobs := scheduler.pull(worker_id=worker, now=late, limit=37, lease_sec=3600).jobs:
+        found += [job.job_id for job in jobs]
     return found
 
 
 def enqueue(scheduler: Scheduler, count: str) -> list[bool]:
     """Enqueue the same job `count` times; for each call, whether it was a duplicate."""
-    members = {"object_type": "memory", "object_id": "m", "action": "verify", "idempotency_key": "k"}
-    return [scheduler.enqueue(**members)["deduplicated"] for _ in range(int(count))]
+    members: dict[str, Any] = {"object_type": "memory", "object_id": "m", "action": "verify", "idempotency_key": "k"}
+    return [scheduler.enqueue(**members).deduplicated for _ in range(int(count))]
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from pendula.jobs import decide
+from pendula.jobs.messages import Enqueue
 from pendula.jobs.model import SECOND, Job, Refused
-from pendula.jobs.requests import Enqueue
 from pendula.kernel.time import parse_utc
 
 MIDNIGHT = parse_utc("2026-02-21T00:00:00Z")

@@ -3,15 +3,19 @@
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
+from inspect import signature
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 import pytest
 
 from pendula.governance import AsyncObjects, governed
 from pendula.governance.objects import GovernedObjects
 from pendula.jobs import AsyncScheduler, JobRefused, Policy, Scheduler
+from pendula.jobs.client import RemoteScheduler
+from pendula.jobs.messages import CALLS, OneJob, Pulled
 from pendula.jobs.model import Durability
+from pendula.jobs.scheduler_calls import PullMembers, ReleaseMembers, SchedulerCalls
 from tests.jobs.interfaces import http
 from tests.waiting import joined
 
@@ -48,14 +52,14 @@ def on_a_loop(folder: Path, case: Callable[[AsyncScheduler], Awaitable[T]]) -> T
 def test_a_round_gives_the_same_as_the_blocking_scheduler(tmp_path: Path) -> None:
     async def case(scheduler: AsyncScheduler) -> list[Any]:
         job = await scheduler.defer("memory", "mem_1", "decay")
-        [given] = (await scheduler.pull(worker_id="w"))["jobs"]
-        acked = await scheduler.ack(job["job_id"], result="succeeded", lease_token=given["lease_token"])
-        why = await scheduler.why(job["job_id"])
+        [given] = (await scheduler.pull(worker_id="w")).jobs
+        acked = await scheduler.ack(job.job_id, result="succeeded", lease_token=given.lease_token)
+        why = await scheduler.why(job.job_id)
         return [
-            given["job_id"],
-            acked["job"]["status"],
-            why["reason"],
-            (await scheduler.metrics())["jobs"]["succeeded"],
+            given.job_id,
+            acked.job.status,
+            why.reason,
+            (await scheduler.metrics()).jobs.succeeded,
         ]
 
     assert on_a_loop(tmp_path, case) == ["job_000000000001", "succeeded", "ended", 1]
@@ -64,7 +68,7 @@ def test_a_round_gives_the_same_as_the_blocking_scheduler(tmp_path: Path) -> Non
 def test_rejections_are_raised(tmp_path: Path) -> None:
     async def case(scheduler: AsyncScheduler) -> str:
         with pytest.raises(JobRefused) as refused:
-            await scheduler.enqueue(object_type="cat")
+            await scheduler.enqueue(object_type="cat")  # type: ignore[call-arg]
         return refused.value.code
 
     assert on_a_loop(tmp_path, case) == "validation_failed"
@@ -73,7 +77,7 @@ def test_rejections_are_raised(tmp_path: Path) -> None:
 def test_the_event_loop_runs_while_a_pull_waits(tmp_path: Path) -> None:
     async def case(scheduler: AsyncScheduler) -> tuple[int, int]:
         reply, seen = await ticking(scheduler.pull(worker_id="w", wait_ms=200), 10)
-        return reply["count"], seen
+        return reply.count, seen
 
     assert on_a_loop(tmp_path, case) == (0, 10)
 
@@ -108,7 +112,7 @@ def test_a_waiting_pull_gets_jobs_enqueued_meanwhile(tmp_path: Path) -> None:
         pulling = asyncio.create_task(scheduler.pull(worker_id="w", wait_ms=30_000))
         await asyncio.sleep(0.01)
         await scheduler.enqueue(**MEMORY)
-        return int((await pulling)["count"])
+        return int((await pulling).count)
 
     assert on_a_loop(tmp_path, case) == 1
 
@@ -119,13 +123,13 @@ def test_jobs_of_a_cancelled_pull_are_released(tmp_path: Path) -> None:
 
         entered, go_on, back = threading.Event(), threading.Event(), threading.Event()
 
-        def pull(self, **members: Any) -> dict[str, Any]:
+        def pull(self, **members: Unpack[PullMembers]) -> Pulled:
             reply = super().pull(**members)
             self.entered.set()
             self.go_on.wait(240)
             return reply
 
-        def release(self, job_id: str, **members: Any) -> dict[str, Any]:
+        def release(self, job_id: str, **members: Unpack[ReleaseMembers]) -> OneJob:
             reply = super().release(job_id, **members)
             self.back.set()
             return reply
@@ -140,7 +144,7 @@ def test_jobs_of_a_cancelled_pull_are_released(tmp_path: Path) -> None:
             await asyncio.wait([pulling])
             Slow.go_on.set()
             await asyncio.to_thread(Slow.back.wait, 30)
-            return str((await scheduler.show(job["job_id"]))["job"]["status"])
+            return str((await scheduler.show(job.job_id)).job.status)
 
     assert asyncio.run(run()) == "queued"
 
@@ -150,16 +154,19 @@ def test_a_server_is_called_like_a_store(tmp_path: Path) -> None:
         async with AsyncScheduler.connect(url) as scheduler:
             empty, seen = await ticking(scheduler.pull(worker_id="w", wait_ms=200), 10)
             await scheduler.defer("memory", "mem_1", "decay")
-            return empty["count"] + (await scheduler.pull(worker_id="w", wait_ms=1000))["count"], seen
+            return empty.count + (await scheduler.pull(worker_id="w", wait_ms=1000)).count, seen
 
     with http(tmp_path, QUICK) as (client, _):
         assert asyncio.run(run(client.url)) == (1, 10)  # type: ignore[attr-defined]
 
 
 def test_every_call_of_the_scheduler_exists() -> None:
-    names = {name for name in vars(Scheduler) if not name.startswith("_")}
+    calls = {name: call for name, call in vars(SchedulerCalls).items() if not name.startswith("_")}
 
-    assert names <= {name for name in dir(AsyncScheduler) if not name.startswith("_")}
+    assert set(calls) - {"send", "now"} == {call.name for call in CALLS} | {"defer"}
+    for name in set(calls) - {"send", "now"}:
+        assert signature(getattr(AsyncScheduler, name)) == signature(calls[name]), name
+        assert getattr(Scheduler, name) is getattr(RemoteScheduler, name) is calls[name]
 
 
 def test_calls_on_governed_objects_are_awaited_on_a_store(tmp_path: Path) -> None:
@@ -170,11 +177,11 @@ def test_calls_on_governed_objects_are_awaited_on_a_store(tmp_path: Path) -> Non
         await mia.decide("memory", "m", "verify", "passed", reason="seen")
         await mia.refill("memory", "m", "worth it", budget=3)
         await mia.amend("memory", "m", "forgotten", half_life="P9D")
-        assert (await scheduler.past())["places"]
+        assert (await scheduler.past()).places
         await mia.set_gate("risk_gate", "pass", "calm")
         job = await scheduler.defer("memory", "m", "decay")
-        [given] = (await scheduler.pull(worker_id="w"))["jobs"]
-        settled = await governed(scheduler).settle(job["job_id"], worker_id="w", lease_token=given["lease_token"])
+        [given] = (await scheduler.pull(worker_id="w")).jobs
+        settled = await governed(scheduler).settle(job.job_id, worker_id="w", lease_token=given.lease_token)
         [shown] = (await governed(scheduler).list("memory", limit=5))["objects"]
         assert shown == (await governed(scheduler).show("memory", "m"))["object"]
         assert len((await governed(scheduler).gates())["gates"]) == 1

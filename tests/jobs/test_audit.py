@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pendula.jobs import audit, decide
+from pendula.jobs import decide
 from pendula.jobs.audit import GENESIS, Broken, Row, Trail, verify
-from pendula.jobs.model import Policy, job_id
+from pendula.jobs.messages import Fail, Pulled, plain
+from pendula.jobs.model import Policy, Refused, event_id, job_id, number_of
 from pendula.jobs.reasons import stated
-from pendula.jobs.requests import Fail
 from tests.jobs.filled_store import ANN, JOB, fill_store
 from tests.jobs.samples import MIDNIGHT, queued, running
 from tests.jobs.stores import opened
@@ -30,30 +30,30 @@ TYPES = ("scheduler_job", "state_transition", "decision_gate", "rollback", "inve
 @pytest.mark.req("JOB-AUD-2")
 def test_every_event_has_the_fields_of_the_document(tmp_path: Path) -> None:
     scheduler, _ = fill_store(tmp_path)
-    events = scheduler.audit(limit=1000)["events"]
-    jobs = {job["job_id"]: job for job in scheduler.list(limit=1000)["jobs"]}
+    events = scheduler.audit(limit=1000).events
+    jobs = {job.job_id: job for job in scheduler.list(limit=1000).jobs}
 
-    assert len({event["id"] for event in events}) == len(events)
+    assert len({event.id for event in events}) == len(events)
     for event in events:
-        assert set(REQUIRED) <= event.keys()
-        assert event["id"].startswith("aud_")
-        assert event["event_type"] in TYPES
-        assert event["actor"]["type"] in ("system", "user", "worker", "service")
-        assert event["actor"]["id"]
-        assert f"scheduler_job:{event['job_id']}" in event["evidence_refs"]
-        assert event["correlation_id"] == jobs[event["job_id"]]["correlation_id"]
-        assert event["reason"]
+        assert set(REQUIRED) <= plain(event).keys()
+        assert event.id.startswith("aud_")
+        assert event.event_type in TYPES
+        assert event.actor.type in ("system", "user", "worker", "service")
+        assert event.actor.id
+        assert f"scheduler_job:{event.job_id}" in event.evidence_refs
+        assert event.correlation_id == jobs[str(event.job_id)].correlation_id
+        assert event.reason
     scheduler.close()
 
 
 @pytest.mark.req("JOB-AUD-1", "JOB-AUD-3")
 def test_each_change_writes_one_event_with_old_and_new(tmp_path: Path) -> None:
     scheduler, _ = fill_store(tmp_path)
-    events = scheduler.audit(limit=1000)["events"]
+    events = scheduler.audit(limit=1000).events
     seen = [
-        (event["actor"]["type"], (event["before"] or {}).get("status"), event["after"].get("status"))
+        (event.actor.type, (event.before or {}).get("status"), event.after.get("status"))
         for event in events
-        if event["event_type"] == "scheduler_job"
+        if event.event_type == "scheduler_job"
     ]
 
     assert seen == [
@@ -71,9 +71,9 @@ def test_each_change_writes_one_event_with_old_and_new(tmp_path: Path) -> None:
         ("user", "dead_letter", "queued"),
     ]
     for event in events:
-        if event["before"] is not None:
-            assert event["before"].keys() == event["after"].keys()
-            assert event["before"] != event["after"]
+        if event.before is not None:
+            assert event.before.keys() == event.after.keys()
+            assert event.before != event.after
     scheduler.close()
 
 
@@ -81,7 +81,7 @@ def test_each_change_writes_one_event_with_old_and_new(tmp_path: Path) -> None:
 def test_an_event_has_every_field_the_change_touched(tmp_path: Path) -> None:
     """Read the job before and after each change: every difference except `updated_at` is in the event."""
     scheduler, _ = opened(tmp_path)
-    job_id = scheduler.enqueue(**JOB, max_attempts=2)["job"]["job_id"]
+    job_id = scheduler.enqueue(**JOB, max_attempts=2).job.job_id
     steps: list[Callable[[], Any]] = [
         lambda: scheduler.pull(worker_id="w"),
         lambda: scheduler.release(job_id, worker_id="w", lease_token=token),
@@ -94,18 +94,18 @@ def test_an_event_has_every_field_the_change_touched(tmp_path: Path) -> None:
         lambda: scheduler.ack(job_id, worker_id="w", lease_token=token, result="succeeded", outcome="noop"),
     ]
     for step in steps:
-        before = scheduler.show(job_id)["job"]
+        before = plain(scheduler.show(job_id).job)
         reply = step()
-        if reply.get("jobs"):
-            token = reply["jobs"][0]["lease_token"]
-        after = scheduler.show(job_id)["job"]
-        event = scheduler.history(job_id)["events"][-1]
+        if isinstance(reply, Pulled):
+            token = str(reply.jobs[0].lease_token)
+        after = plain(scheduler.show(job_id).job)
+        event = scheduler.history(job_id).events[-1]
         touched = {name for name in after if before[name] != after[name]} - {"updated_at"}
 
-        assert touched <= event["after"].keys()
-        assert {name: event["before"][name] for name in touched} == {name: before[name] for name in touched}
-        assert {name: event["after"][name] for name in touched} == {name: after[name] for name in touched}
-        assert event["timestamp"] == after["updated_at"]
+        assert touched <= event.after.keys()
+        assert {name: (event.before or {})[name] for name in touched} == {name: before[name] for name in touched}
+        assert {name: event.after[name] for name in touched} == {name: after[name] for name in touched}
+        assert event.timestamp == after["updated_at"]
     scheduler.close()
 
 
@@ -115,25 +115,25 @@ def test_only_a_changed_next_action_at_is_a_state_change(tmp_path: Path) -> None
     at = clock.text(86_400)
     acks: list[dict[str, Any]] = [{}, *({"next_action_at": given} for given in (None, at, at, None))]
     for number, members in enumerate(acks):
-        job_id = scheduler.enqueue(**JOB, idempotency_key=f"k{number}")["job"]["job_id"]
+        job_id = scheduler.enqueue(**JOB, idempotency_key=f"k{number}").job.job_id
         scheduler.pull(worker_id="w")
         scheduler.ack(job_id, result="succeeded", **members)
 
-    changes = scheduler.audit(event_type="state_transition")["events"]
+    changes = scheduler.audit(event_type="state_transition").events
 
-    assert [(one["before"], one["after"]) for one in changes] == [
+    assert [(one.before, one.after) for one in changes] == [
         ({"next_action_at": None}, {"next_action_at": at}),
         ({"next_action_at": at}, {"next_action_at": None}),
     ]
-    assert {(one["object_type"], one["object_id"]) for one in changes} == {("memory", "m")}
+    assert {(one.object_type, one.object_id) for one in changes} == {("memory", "m")}
     scheduler.close()
 
 
 @pytest.mark.req("JOB-AUD-5")
 def test_renewals_empty_pulls_and_rejections_write_no_event(tmp_path: Path) -> None:
     scheduler, _ = fill_store(tmp_path)
-    before = len(scheduler.audit(limit=1000)["events"])
-    held = scheduler.list(status="running")["jobs"][0]["job_id"]
+    before = len(scheduler.audit(limit=1000).events)
+    held = scheduler.list(status="running").jobs[0].job_id
     calls = scheduler.calls
     refused = [
         calls.enqueue({}),
@@ -145,9 +145,9 @@ def test_renewals_empty_pulls_and_rejections_write_no_event(tmp_path: Path) -> N
     ]
     empty = calls.pull({"worker_id": "w", "actions": ["archive"]})
 
-    assert all(answer.status >= 400 for answer in refused)
-    assert empty.status == 200
-    assert len(scheduler.audit(limit=1000)["events"]) == before
+    assert all(isinstance(answer, Refused) for answer in refused)
+    assert isinstance(empty, Pulled)
+    assert len(scheduler.audit(limit=1000).events) == before
     scheduler.close()
 
 
@@ -155,10 +155,10 @@ def test_renewals_empty_pulls_and_rejections_write_no_event(tmp_path: Path) -> N
 def test_the_caller_and_its_request_are_in_the_event(tmp_path: Path) -> None:
     scheduler, _ = fill_store(tmp_path)
 
-    [requeued] = [one for one in scheduler.audit(limit=1000)["events"] if one["actor"]["type"] == "user"]
+    [requeued] = [one for one in scheduler.audit(limit=1000).events if one.actor.type == "user"]
 
-    assert (requeued["actor"]["id"], requeued["metadata"]) == ("ann", {"request_id": "req-9"})
-    assert "mended" in requeued["reason"]
+    assert (requeued.actor.id, requeued.metadata) == ("ann", {"request_id": "req-9"})
+    assert "mended" in requeued.reason
     scheduler.close()
 
 
@@ -249,6 +249,6 @@ def test_the_first_broken_link_is_named_and_nothing_after_it() -> None:
 
 
 def test_an_event_id_is_parsed_only_if_it_is_one_of_ours() -> None:
-    assert audit.number_of(audit.event_id(812)) == 812
+    assert number_of(event_id(812)) == 812
     for other in ("aud_812", "aud_elsewhere", "812", "", "aud_", "aud_-00000000001", "aud_٠٠٠٠٠٠٠٠٠٠٠١", "x" * 16):
-        assert audit.number_of(other) is None
+        assert number_of(other) is None

@@ -16,7 +16,7 @@ from tests.jobs.watched_connections import watched, watching
 
 __all__ = ["watched"]
 
-JOB = {"object_type": "memory", "object_id": "m", "action": "verify"}
+JOB: dict[str, Any] = {"object_type": "memory", "object_id": "m", "action": "verify"}
 
 
 @pytest.fixture(params=list(INTERFACES))
@@ -174,17 +174,22 @@ def crowd(folder: Path, many: int) -> Scheduler:
     """A few jobs of a rare kind, then `count` ordinary ones, half of them done."""
     folder.mkdir()
     scheduler, clock = opened(folder, Policy(pull_max_limit=10_000))
-    rare = {"object_type": "cognition", "object_id": "rare", "action": "archive", "correlation_id": "rare"}
+    rare: dict[str, Any] = {
+        "object_type": "cognition",
+        "object_id": "rare",
+        "action": "archive",
+        "correlation_id": "rare",
+    }
     for number in range(3):
         scheduler.enqueue(**rare, queue="rare", max_attempts=1, idempotency_key=f"rare{number}")
-    for job, ends in zip(scheduler.pull(worker_id="w")["jobs"], ({}, {"retryable": False}), strict=False):
-        scheduler.fail(job["job_id"], error="rare: x", **ends)
+    for job, retryable in zip(scheduler.pull(worker_id="w").jobs, (True, False), strict=False):
+        scheduler.fail(job.job_id, error="rare: x", retryable=retryable)
     clock.pass_by(1)
     for first in range(0, many, 500):
         bodies = [{**JOB, "object_id": f"m{first + number}"} for number in range(500)]
         scheduler.enqueue_batch(bodies)
-        jobs = scheduler.pull(worker_id="w", limit=500)["jobs"]
-        scheduler.ack_batch([{"job_id": job["job_id"], "result": "succeeded"} for job in jobs])
+        jobs = scheduler.pull(worker_id="w", limit=500).jobs
+        scheduler.ack_batch([{"job_id": job.job_id, "result": "succeeded"} for job in jobs])
     scheduler.enqueue_batch([{**rare, "queue": "rare", "idempotency_key": f"late{number}"} for number in range(2)])
     return scheduler
 

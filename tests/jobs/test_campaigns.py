@@ -288,7 +288,7 @@ def test_a_file_that_turns_read_only_stays_readable_and_becomes_writable_again(s
         client.defer("memory", "before", "decay")
     remounted(small_disk, "ro")
     with scheduler(folder) as client:
-        looked = [len(client.list()["jobs"]), client.metrics()["jobs"]["queued"], len(check(client.calls.store))]
+        looked = [len(client.list().jobs), client.metrics().jobs.queued, len(check(client.calls.store))]
         refused: list[Callable[[], object]] = [
             lambda: client.defer("memory", "m", "decay"),
             lambda: client.pull(worker_id="w"),
@@ -298,7 +298,7 @@ def test_a_file_that_turns_read_only_stays_readable_and_becomes_writable_again(s
                 call()
         remounted(small_disk, "rw")
         client.defer("memory", "after", "decay")
-        listed = [job["object_id"] for job in client.list()["jobs"]]
+        listed = [job.object_id for job in client.list().jobs]
 
     assert looked == [1, 1, 0]
     assert listed == ["after", "before"]

@@ -427,7 +427,7 @@ def test_a_backup_during_many_writes_is_of_one_moment(
         opened_store.close()
     with Scheduler.open(tmp_path / "copy.db") as copy:
         found = check(copy.calls.store)
-        number = copy.metrics()["jobs"]["queued"]
+        number = copy.metrics().jobs.queued
 
     assert (found, number) == ([], 1000)
 

@@ -10,13 +10,15 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Unpack
 
 import pytest
 
 from pendula.jobs.calls import Calls
+from pendula.jobs.messages import Pulled
 from pendula.jobs.model import Policy
 from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.scheduler_calls import PullMembers
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.worker.effects import Transaction, once
 from pendula.jobs.worker.handlers import Context, Done
@@ -75,10 +77,10 @@ def finish(folder: Path) -> None:
     """One worker does all remaining jobs; none stays running, none is missing."""
     with scheduler(folder, Policy(min_retry_gap_sec=0)) as client:
         count = sum(statuses(folder).values())
-        while left := client.list(status="running")["jobs"] + client.list(status="queued", limit=1)["jobs"]:
-            for job in client.pull(worker_id="last", limit=100, lease_sec=3600, wait_ms=100)["jobs"]:
+        while left := client.list(status="running").jobs + client.list(status="queued", limit=1).jobs:
+            for job in client.pull(worker_id="last", limit=100, lease_sec=3600, wait_ms=100).jobs:
                 once(client.calls, job, counting("last"))
-                client.ack(job["job_id"], result="succeeded", lease_token=job["lease_token"])
+                client.ack(job.job_id, result="succeeded", lease_token=job.lease_token)
             assert left
     ended = statuses(folder)
     assert ended.keys() <= {"succeeded", "dead_letter"}
@@ -117,7 +119,7 @@ class Announced(Scheduler):
 
     reports: ReportPipe | None = None
 
-    def pull(self, **members: Any) -> dict[str, Any]:
+    def pull(self, **members: Unpack[PullMembers]) -> Pulled:
         if self.reports is not None:
             self.reports.write(ready=True)
             self.reports = None
@@ -188,7 +190,7 @@ def kill_and_freeze_workers(folder: Path, seed: int, jobs: int = 60) -> int:
     made(folder)
     with scheduler(folder) as client:
         for number in range(jobs):
-            name = {"object_id": f"mem_{number}", "idempotency_key": f"k{number}"}
+            name: dict[str, Any] = {"object_id": f"mem_{number}", "idempotency_key": f"k{number}"}
             client.enqueue(**{**MEMORY, **name}, max_attempts=TRIES)
     workers = WorkerPair(folder, seed)
     try:
@@ -245,7 +247,7 @@ def test_with_default_settings_all_jobs_of_a_killed_worker_are_delivered_again(t
 
     def work() -> None:
         def begins(context: Context) -> None:
-            reports.write(job_id=context.job["job_id"])
+            reports.write(job_id=context.job.job_id)
             threading.Event().wait()
 
         held = Scheduler(Calls(SqliteStore(store_of(tmp_path)), Policy(), Clock(now)))
@@ -260,12 +262,12 @@ def test_with_default_settings_all_jobs_of_a_killed_worker_are_delivered_again(t
     done: list[str] = []
 
     tally = Worker(
-        client, decays(lambda context: done.append(context.job["job_id"])), max_jobs=5, ticks=client.clock
+        client, decays(lambda context: done.append(context.job.job_id)), max_jobs=5, ticks=client.clock
     ).run()
 
     assert set(done) == lost
     assert tally.succeeded == 5
-    ended = [(job["status"], job["attempt"], job["delivery_count"]) for job in client.list()["jobs"]]
+    ended = [(job.status, job.attempt, job.delivery_count) for job in client.list().jobs]
     assert ended == [("succeeded", 1, 2)] * 5
     assert client.clock.now < NOON + 66 * 1_000_000, "within the lease and one interval"
 
@@ -303,11 +305,11 @@ def test_a5_a_kill_between_effect_and_ack_leaves_one_effect(tmp_path: Path) -> N
     with scheduler(folder, clock=clock) as client:
         again = decays(lambda context: Done(outcome=str(context.once(counted_change("second")))))
         Worker(client, again, max_jobs=1, ticks=clock).run()
-        [job] = client.list()["jobs"]
-        [change] = client.audit(event_type="state_transition")["events"]
+        [job] = client.list().jobs
+        [change] = client.audit(event_type="state_transition").events
         changed = client.object("memory", "mem_1")
 
-    assert (job["status"], job["outcome"], job["delivery_count"]) == ("succeeded", "first", 2)
-    assert (change["after"], change["job_id"]) == ({"state": "first"}, job["job_id"])
-    assert (changed["state"], changed["version"]) == ("first", 1)
+    assert (job.status, job.outcome, job.delivery_count) == ("succeeded", "first", 2)
+    assert (change.after, change.job_id) == ({"state": "first"}, job.job_id)
+    assert (changed.state, changed.version) == ("first", 1)
     assert_sound(folder)

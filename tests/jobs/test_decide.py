@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from pendula.jobs import decide
 from pendula.jobs.decide import JobChange
-from pendula.jobs.model import SECOND, Actor, Ended, Job, Policy, Refused, job_id, job_json
+from pendula.jobs.messages import Ack, Fail, Proof, Renew, job_json
+from pendula.jobs.model import SECOND, Actor, Ended, Job, Policy, Refused, job_id
 from pendula.jobs.reasons import stated
-from pendula.jobs.requests import Ack, Fail, Proof, Renew
 from pendula.jobs.sentences import sentence_of
 from tests.jobs.samples import LEASE, MIDNIGHT, REQUEST, code_of, queued, running
 
@@ -227,7 +227,7 @@ def test_the_token_of_a_finished_delivery_is_stored_as_a_hash_without_rights() -
 @pytest.mark.req("JOB-API-10")
 @pytest.mark.parametrize(("asked", "expected"), [(10, 60), (60, 65), (3600, 3605)])
 def test_a_renewal_never_shortens_a_lease(asked: int, expected: int) -> None:
-    after = decide.renewed(running(), Renew(), MIDNIGHT + 5 * SECOND, asked * SECOND)
+    after = decide.renewed(running(), Renew(worker_id="w1", lease_token="t1"), MIDNIGHT + 5 * SECOND, asked * SECOND)
 
     assert after.lease_expires_at == MIDNIGHT + expected * SECOND
 

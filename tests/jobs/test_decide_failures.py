@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pendula.jobs import decide
-from pendula.jobs.model import SECOND, Policy, RetryBase, job_json
-from pendula.jobs.requests import Fail
+from pendula.jobs.messages import Fail, job_json
+from pendula.jobs.model import SECOND, Policy, RetryBase
 from pendula.kernel.time import parse_utc
 from tests.jobs.samples import LEASE, MIDNIGHT, queued, running
 

@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
-from pendula.jobs import JobRefused, Policy, Scheduler
-from pendula.jobs.calls import Caller, Calls, Reply
+from pendula.jobs import JobRefused, Policy, Scheduler, messages
+from pendula.jobs.calls import Caller, Calls
 from pendula.jobs.external_transaction import CannotJoin, defer_within, enqueue_within
+from pendula.jobs.messages import Enqueued
 from pendula.jobs.model import Actor, Refused, StorageBusy
 from pendula.jobs.store.sqlite import NotDurable, SqliteStore
 from pendula.jobs.upkeep.verification import check
 from tests.jobs.stores import Clock, opened
 
-JOB = {"object_type": "memory", "object_id": "m", "action": "verify"}
+JOB: dict[str, Any] = {"object_type": "memory", "object_id": "m", "action": "verify"}
 
 
 @pytest.fixture
@@ -46,10 +47,11 @@ def test_a_rollback_leaves_no_object_and_no_job(scheduler: Scheduler, connection
 
     connection.rollback()
 
-    assert answer.status == 201
+    assert isinstance(answer, Enqueued)
+    assert not answer.deduplicated
     assert memories(connection) == []
-    assert scheduler.list()["jobs"] == []
-    assert scheduler.audit()["events"] == []
+    assert scheduler.list().jobs == []
+    assert scheduler.audit().events == []
     assert check(scheduler.calls.store) == []
 
 
@@ -64,20 +66,20 @@ def test_a_commit_stores_both_and_continues_the_trail(scheduler: Scheduler, conn
     scheduler.enqueue(**JOB, idempotency_key="after")
 
     assert memories(connection) == [("m",)]
-    assert isinstance(first, Reply)
-    assert isinstance(second, Reply)
-    jobs = scheduler.list()["jobs"]
-    assert [job["job_id"] for job in jobs][1:3] == [second.body["job"]["job_id"], first.body["job"]["job_id"]]  # type: ignore[index,call-overload]
-    assert jobs[2] == first.body["job"]
-    event = scheduler.audit()["events"][1]
-    assert (event["actor"], event["metadata"]) == ({"id": "ann", "type": "user"}, {"request_id": "req-1"})
-    assert scheduler.metrics()["jobs"]["queued"] == 4
+    assert isinstance(first, Enqueued)
+    assert isinstance(second, Enqueued)
+    jobs = scheduler.list().jobs
+    assert [job.job_id for job in jobs][1:3] == [second.job.job_id, first.job.job_id]
+    assert jobs[2] == first.job
+    event = scheduler.audit().events[1]
+    assert (event.actor, event.metadata) == (messages.Actor("user", "ann"), {"request_id": "req-1"})
+    assert scheduler.metrics().jobs.queued == 4
     assert check(scheduler.calls.store) == []
 
 
 @pytest.mark.req("JOB-ENQ-11", "JOB-ENQ-2", "JOB-API-5")
 def test_answers_equal_those_of_any_other_enqueue(scheduler: Scheduler, connection: sqlite3.Connection) -> None:
-    stored = scheduler.enqueue(**JOB, idempotency_key="k")["job"]
+    stored = scheduler.enqueue(**JOB, idempotency_key="k").job
     bodies = [
         {**JOB, "idempotency_key": "k"},
         {**JOB, "object_id": "other", "idempotency_key": "k"},
@@ -89,14 +91,14 @@ def test_answers_equal_those_of_any_other_enqueue(scheduler: Scheduler, connecti
     inside = [enqueue_within(connection, scheduler.calls, body) for body in bodies]
     connection.commit()
 
-    assert inside[0] == Reply(200, {"deduplicated": True, "job": stored})
+    assert inside[0] == Enqueued(deduplicated=True, job=stored)
     for body, answer in zip(bodies[1:], inside[1:], strict=True):
         assert isinstance(answer, Refused)
         with pytest.raises(JobRefused) as outside:
             scheduler.enqueue(**body)
         assert outside.value.code == answer.code.value
     assert memories(connection) == [("m",)], "a refusal leaves the caller's own work"
-    assert len(scheduler.list()["jobs"]) == 1
+    assert len(scheduler.list().jobs) == 1
     assert check(scheduler.calls.store) == []
 
 
@@ -104,9 +106,9 @@ def test_a_job_is_not_visible_before_the_caller_commits(scheduler: Scheduler, co
     connection.execute("BEGIN IMMEDIATE")
     enqueue_within(connection, scheduler.calls, JOB)
 
-    before = scheduler.pull(worker_id="w")["count"]
+    before = scheduler.pull(worker_id="w").count
     connection.commit()
-    after = scheduler.pull(worker_id="w")["count"]
+    after = scheduler.pull(worker_id="w").count
 
     assert (before, after) == (0, 1)
 
@@ -123,7 +125,9 @@ def test_the_row_factory_of_the_caller_is_kept(scheduler: Scheduler, connection:
     second = enqueue_within(connection, scheduler.calls, {**JOB, "idempotency_key": "k2"})
     connection.commit()
 
-    assert (first.status, second.status) == (200, 201)
+    assert isinstance(first, Enqueued)
+    assert isinstance(second, Enqueued)
+    assert (first.deduplicated, second.deduplicated) == (True, False)
     assert (connection.row_factory, connection.text_factory) == (as_dict, bytes)
     assert check(scheduler.calls.store) == []
 
@@ -132,7 +136,7 @@ def test_a_connection_without_a_transaction_is_rejected(scheduler: Scheduler, co
     with pytest.raises(CannotJoin):
         enqueue_within(connection, scheduler.calls, JOB)
 
-    assert scheduler.list()["jobs"] == []
+    assert scheduler.list().jobs == []
 
 
 def test_a_transaction_on_another_file_is_rejected(scheduler: Scheduler, tmp_path: Path) -> None:
@@ -165,7 +169,8 @@ def test_a_transaction_with_a_stale_read_must_restart(scheduler: Scheduler, conn
     again = enqueue_within(connection, scheduler.calls, JOB)
     connection.commit()
 
-    assert again.status == 201
+    assert isinstance(again, Enqueued)
+    assert not again.deduplicated
     assert check(scheduler.calls.store) == []
 
 
@@ -180,7 +185,7 @@ def test_while_the_caller_holds_the_file_other_writers_are_busy(
         other.enqueue(**JOB, idempotency_key="k")
     connection.commit()
 
-    assert other.enqueue(**JOB, idempotency_key="k")["deduplicated"] is False
+    assert other.enqueue(**JOB, idempotency_key="k").deduplicated is False
     assert check(scheduler.calls.store) == []
     other.close()
 
@@ -195,5 +200,5 @@ def test_defer_in_a_transaction_returns_the_job_or_raises_the_rejection(
     job = defer_within(connection, scheduler, "memory", "m", "verify", payload=[1])
     connection.commit()
 
-    assert scheduler.show(job["job_id"])["job"]["payload"] == [1]
+    assert scheduler.show(job.job_id).job.payload == [1]
     assert memories(connection) == [("m",)]

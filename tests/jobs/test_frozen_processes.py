@@ -75,29 +75,29 @@ def test_a_worker_frozen_past_its_lease_changes_nothing_when_it_resumes(tmp_path
         clock.pass_by(61)
         other = decays(lambda context: Done(outcome=str(context.once(counting("other")))))
         Worker(client, other, worker_id="other", max_jobs=1, ticks=clock).run()
-        before = client.list()["jobs"]
+        before = client.list().jobs
     halt.release()
     status_of(child)
     with scheduler(folder, clock=clock) as client:
-        after = client.list()["jobs"]
+        after = client.list().jobs
 
     assert halt.answers() == [{"dropped": 1, "succeeded": 0, "failed": 0}]
     assert before == after
-    assert (after[0]["status"], after[0]["outcome"]) == ("succeeded", "frozen" if after_effect else "other")
+    assert (after[0].status, after[0].outcome) == ("succeeded", "frozen" if after_effect else "other")
     assert_sound(folder)
 
 
 def frozen_caller(folder: Path, clock: SharedClock, halt: HaltPoint) -> None:
     """Try every call with the old token, without the checks of a worker."""
     with scheduler(folder, clock=clock) as client:
-        [job] = client.pull(worker_id="frozen", lease_sec=60)["jobs"]
+        [job] = client.pull(worker_id="frozen", lease_sec=60).jobs
         halt.reach()
-        proof = {"worker_id": "frozen", "lease_token": job["lease_token"]}
+        proof: dict[str, Any] = {"worker_id": "frozen", "lease_token": job.lease_token}
         late: dict[str, Callable[[], object]] = {
-            "ack": lambda: client.ack(job["job_id"], result="succeeded", next_action_at=None, **proof),
-            "fail": lambda: client.fail(job["job_id"], error="x", **proof),
-            "renew": lambda: client.renew(job["job_id"], **proof),
-            "release": lambda: client.release(job["job_id"], **proof),
+            "ack": lambda: client.ack(job.job_id, result="succeeded", next_action_at=None, **proof),
+            "fail": lambda: client.fail(job.job_id, error="x", **proof),
+            "renew": lambda: client.renew(job.job_id, **proof),
+            "release": lambda: client.release(job.job_id, **proof),
             "effect": lambda: once(client.calls, job, counting("frozen")),
         }
         for name, call in late.items():
@@ -120,11 +120,11 @@ def test_every_late_write_of_a_frozen_process_is_rejected(tmp_path: Path, taken_
         clock.pass_by(60)
         if taken_over:
             client.pull(worker_id="other")
-        [before] = client.list()["jobs"]
+        [before] = client.list().jobs
     halt.release()
     status_of(child)
     with scheduler(folder, clock=clock) as client:
-        [after] = client.list()["jobs"]
+        [after] = client.list().jobs
 
     assert halt.answers() == [{"call": call, "code": code} for call in ("ack", "fail", "renew", "release", "effect")]
     assert after == before

@@ -29,14 +29,14 @@ with Scheduler.open(sys.argv[1], object_types=["mail"], actions=["send"]) as job
     for name in ("a", "b", "c", "d"):
         jobs.enqueue(object_type="mail", object_id=name, action="send", max_attempts=1)
     jobs.enqueue_batch([{"object_type": "memory", "object_id": "m", "action": "verify"}])
-    first, second, third, *rest = jobs.pull(worker_id="w", limit=10)["jobs"]
+    first, second, third, *rest = jobs.pull(worker_id="w", limit=10).jobs
     proof = {"worker_id": "w"}
-    jobs.ack(first["job_id"], lease_token=first["lease_token"], result="succeeded", next_action_at=None, **proof)
-    jobs.fail(second["job_id"], lease_token=second["lease_token"], error="no", **proof)
-    jobs.release(third["job_id"], lease_token=third["lease_token"], **proof)
-    jobs.requeue(second["job_id"])
-    jobs.cancel(second["job_id"])
-    jobs.why(second["job_id"])
+    jobs.ack(first.job_id, lease_token=first.lease_token, result="succeeded", next_action_at=None, **proof)
+    jobs.fail(second.job_id, lease_token=second.lease_token, error="no", **proof)
+    jobs.release(third.job_id, lease_token=third.lease_token, **proof)
+    jobs.requeue(second.job_id)
+    jobs.cancel(second.job_id)
+    jobs.why(second.job_id)
     jobs.past()
     with in_background(jobs):
         Worker(jobs, Handlers([send]), worker_id="w", once=True).run()
@@ -47,7 +47,7 @@ import sys
 from pendula.jobs import Scheduler
 
 with Scheduler.open(sys.argv[1]) as jobs:
-    print(jobs.pull(worker_id="w")["count"], "pendula.governance" in sys.modules)
+    print(jobs.pull(worker_id="w").count, "pendula.governance" in sys.modules)
 """
 
 
@@ -74,13 +74,13 @@ def test_a_program_that_imports_only_jobs_cannot_pass_a_gate(tmp_path: Path) -> 
 def test_an_object_that_comes_under_governance_is_noticed_at_the_next_call(tmp_path: Path, policy: Policy) -> None:
     """A transaction remembers that there was none; another connection creates the first one."""
     scheduler, clock = opened(tmp_path, policy)
-    assert scheduler.pull(worker_id="w")["count"] == 0
+    assert scheduler.pull(worker_id="w").count == 0
     scheduler.enqueue(object_type="memory", object_id="m", action="verify")
     other, _ = opened(tmp_path, policy, clock)
     governed(other).create("memory", "m", evidence_refs=["ev_1"], risk_tier="high")
     governed(other).as_user("mia").set_gate("risk_gate", "block", "for a test")
 
-    assert scheduler.pull(worker_id="w")["count"] == 0
+    assert scheduler.pull(worker_id="w").count == 0
     other.close()
     scheduler.close()
 

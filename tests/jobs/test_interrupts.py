@@ -37,9 +37,9 @@ def pull_that_waits(scheduler: Scheduler) -> None:
 
 def deliver(scheduler: Scheduler) -> None:
     defer(scheduler)
-    for job in scheduler.pull(worker_id="w", limit=1, lease_sec=3600)["jobs"]:
+    for job in scheduler.pull(worker_id="w", limit=1, lease_sec=3600).jobs:
         once(scheduler.calls, job, lambda transaction: transaction.change_object("seen", state="seen").version)
-        scheduler.ack(job["job_id"], result="succeeded", lease_token=job["lease_token"])
+        scheduler.ack(job.job_id, result="succeeded", lease_token=job.lease_token)
 
 
 @pytest.mark.req("JOB-STO-5")

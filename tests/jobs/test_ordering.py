@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from pendula.jobs import decide
 from pendula.jobs.decide import Busy, weighted
-from pendula.jobs.model import SECOND, Job, Policy, PullOrder
-from pendula.jobs.requests import Enqueue
+from pendula.jobs.messages import Enqueue
+from pendula.jobs.model import SECOND, Job, Policy, PriorityWord, PullOrder
 from tests.jobs.stores import opened
 
 HEAD_START = (300, 60, 0)
@@ -36,14 +36,19 @@ def due(draw: st.DrawFn) -> list[Job]:
 def test_jobs_are_ordered_by_time_then_priority_then_enqueue(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path)
     midnight, before = clock.text(60), clock.text(59)
-    rows = [("A", midnight, "low"), ("B", midnight, "high"), ("C", before, "low"), ("D", midnight, "high")]
+    rows: list[tuple[str, str, PriorityWord]] = [
+        ("A", midnight, "low"),
+        ("B", midnight, "high"),
+        ("C", before, "low"),
+        ("D", midnight, "high"),
+    ]
     for name, run_at, priority in rows:
         scheduler.enqueue(object_type="memory", object_id=name, action="verify", run_at=run_at, priority=priority)
     clock.pass_by(120)
 
-    jobs = scheduler.pull(worker_id="w")["jobs"]
+    jobs = scheduler.pull(worker_id="w").jobs
 
-    assert [job["object_id"] for job in jobs] == ["C", "B", "D", "A"]
+    assert [job.object_id for job in jobs] == ["C", "B", "D", "A"]
     scheduler.close()
 
 
@@ -54,9 +59,9 @@ def test_filters_keep_the_order(tmp_path: Path) -> None:
         scheduler.enqueue(object_type=kind, object_id=f"o{number}", action=action, run_at=clock.text(60 - number))
     clock.pass_by(120)
 
-    jobs = scheduler.pull(worker_id="w", object_types=["memory"], actions=["decay", "archive"])["jobs"]
+    jobs = scheduler.pull(worker_id="w", object_types=["memory"], actions=["decay", "archive"]).jobs
 
-    assert [job["object_id"] for job in jobs] == ["o3", "o0"]
+    assert [job.object_id for job in jobs] == ["o3", "o0"]
     scheduler.close()
 
 
@@ -123,7 +128,7 @@ def test_one_job_of_an_object_runs_at_a_time_across_queues(tmp_path: Path) -> No
 
     reply = scheduler.pull(worker_id="w", queues=["b", "a"])
 
-    assert [job["object_id"] for job in reply["jobs"]] == ["b", "m", "a"]
+    assert [job.object_id for job in reply.jobs] == ["b", "m", "a"]
     scheduler.close()
 
 
@@ -136,7 +141,7 @@ def test_an_object_whose_lease_expired_is_free_for_the_same_pull(tmp_path: Path)
 
     reply = scheduler.pull(worker_id="w2")
 
-    assert (reply["reclaimed"], reply["count"]) == (1, 1)
+    assert (reply.reclaimed, reply.count) == (1, 1)
     scheduler.close()
 
 
@@ -144,13 +149,14 @@ def test_an_object_whose_lease_expired_is_free_for_the_same_pull(tmp_path: Path)
 def test_with_a_head_start_the_weighted_order_gives_the_first_job_of_an_object(tmp_path: Path) -> None:
     policy = Policy(one_running_per_object=True, pull_order=PullOrder.WEIGHTED)
     scheduler, clock = opened(tmp_path, policy)
-    for priority, sec in (("low", 10), ("high", 20)):
+    rows: tuple[tuple[PriorityWord, int], ...] = (("low", 10), ("high", 20))
+    for priority, sec in rows:
         scheduler.enqueue(
             object_type="memory", object_id="m", action="verify", priority=priority, run_at=clock.text(sec)
         )
     clock.pass_by(60)
 
-    [job] = scheduler.pull(worker_id="w")["jobs"]
+    [job] = scheduler.pull(worker_id="w").jobs
 
-    assert job["priority"] == "high"
+    assert job.priority == "high"
     scheduler.close()

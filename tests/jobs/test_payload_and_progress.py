@@ -18,7 +18,7 @@ from pendula.kernel.canonical import encode
 from tests.jobs.interfaces import INTERFACES, Recorder
 from tests.jobs.stores import Clock, opened
 
-JOB = {"object_type": "memory", "object_id": "m", "action": "verify"}
+JOB: dict[str, Any] = {"object_type": "memory", "object_id": "m", "action": "verify"}
 PAYLOAD = {"by": Decimal("0.25"), "who": ["ann", None], "deep": {"yes": True}}
 
 
@@ -99,7 +99,7 @@ def test_a_payload_changed_in_the_file_is_detected(tmp_path: Path) -> None:
 def test_a_payload_from_python_can_have_floats_and_must_be_json(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
 
-    assert scheduler.enqueue(**JOB, payload={"x": 0.1})["job"]["payload"] == {"x": Decimal("0.1")}
+    assert scheduler.enqueue(**JOB, payload={"x": 0.1}).job.payload == {"x": Decimal("0.1")}
     for value in (float("nan"), {1: 2}, {"x": object()}, b"x"):
         with pytest.raises(JobRefused, match="payload must be"):
             scheduler.enqueue(**JOB, payload=value)
@@ -265,8 +265,8 @@ def test_uniqueness_is_by_object_and_action_and_holds_within_a_batch(call: Recor
 
 def test_custom_vocabulary_is_declared_when_the_store_is_opened(tmp_path: Path) -> None:
     with Scheduler.open(tmp_path / "jobs.db", object_types=["invoice", "memory"], actions=["send"]) as scheduler:
-        assert scheduler.defer("invoice", "117", "send")["status"] == "queued"
-        assert scheduler.defer("memory", "m1", "send")["status"] == "queued"
+        assert scheduler.defer("invoice", "117", "send").status == "queued"
+        assert scheduler.defer("memory", "m1", "send").status == "queued"
 
 
 def test_an_invalid_word_of_the_vocabulary_is_rejected_with_its_place(tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ def test_a_rejection_in_python_names_its_fields(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
 
     with pytest.raises(JobRefused) as refused:
-        scheduler.enqueue(**{**JOB, "action": "nap"}, priority="urgent")
+        scheduler.enqueue(**{**JOB, "action": "nap"}, priority="urgent")  # type: ignore[arg-type]
 
     assert str(refused.value) == (
         "2 fields are invalid: action must be one of verify, revalidate, decay, archive, reinstate-check; "
@@ -292,10 +292,10 @@ def test_a_rejection_in_python_names_its_fields(tmp_path: Path) -> None:
 def test_times_can_be_datetimes_with_a_zone(tmp_path: Path, interface: str) -> None:
     with INTERFACES[interface](tmp_path, Policy()) as (scheduler, _):
         at = datetime(2026, 7, 1, 14, 30, tzinfo=ZoneInfo("Europe/Berlin"))
-        stored = scheduler.enqueue(**JOB, run_at=at)["job"]
-        listed = scheduler.list(created_before=datetime(2027, 1, 1, tzinfo=UTC))["jobs"]
+        stored = scheduler.enqueue(**JOB, run_at=at).job
+        listed = scheduler.list(created_before=datetime(2027, 1, 1, tzinfo=UTC)).jobs
 
-        assert stored["run_at"] == "2026-07-01T12:30:00Z"
+        assert stored.run_at == "2026-07-01T12:30:00Z"
         assert len(listed) == 1
         with pytest.raises(JobRefused, match="run_at must be a time with an offset"):
             scheduler.enqueue(**JOB, run_at=at.replace(tzinfo=None))
@@ -308,5 +308,5 @@ def test_a_delay_can_be_a_timedelta(tmp_path: Path) -> None:
 
     job = scheduler.defer("memory", "m", "verify", in_sec=timedelta(hours=1, microseconds=5))
 
-    assert job["run_at"] == Clock(before + 1).text(3600).replace(".000001Z", ".000006Z")
+    assert job.run_at == Clock(before + 1).text(3600).replace(".000001Z", ".000006Z")
     scheduler.close()

@@ -36,9 +36,9 @@ class ReclaimSignal(Calls):
 def lost(scheduler: Scheduler, clock: Clock) -> str:
     """The id of a job whose worker is gone and whose lease has expired."""
     scheduler.enqueue(object_type="memory", object_id="m", action="verify")
-    [job] = scheduler.pull(worker_id="gone", lease_sec=1)["jobs"]
+    [job] = scheduler.pull(worker_id="gone", lease_sec=1).jobs
     clock.pass_by(2)
-    return str(job["job_id"])
+    return str(job.job_id)
 
 
 @pytest.mark.req("JOB-V2-8", "JOB-FAIL-12")
@@ -53,7 +53,7 @@ def test_an_expired_lease_is_reclaimed_without_a_pull(tmp_path: Path) -> None:
         assert calls.reclaimed_leases.wait(PATIENCE)
 
         reaper.close()
-        assert (scheduler.show(job_id)["job"]["status"], scheduler.show(job_id)["job"]["attempt"]) == ("queued", 1)
+        assert (scheduler.show(job_id).job.status, scheduler.show(job_id).job.attempt) == ("queued", 1)
 
 
 @pytest.mark.req("JOB-V2-8")

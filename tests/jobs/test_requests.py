@@ -8,18 +8,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pendula.jobs.messages import Enqueue, Pull
 from pendula.jobs.model import Policy, PullClock, Refused, Vocabulary
 from pendula.jobs.request_reading import Faults
-from pendula.jobs.requests import (
-    Enqueue,
-    Pull,
+from tests.jobs.bodies import (
+    DONE,
+    JOB,
+    NOW,
+    PROOF,
+    WORKER,
+    Fields,
+    faults,
+    read_ack,
     read_enqueue,
+    read_fail,
     read_pull,
     read_reason,
+    read_release,
+    read_renew,
     read_requeue,
 )
-from pendula.jobs.requests_finishing import read_ack, read_fail, read_release, read_renew
-from tests.jobs.bodies import DONE, JOB, NOW, PROOF, WORKER, Fields, faults
 
 READERS: dict[str, tuple[Callable[[dict[str, Any]], object], dict[str, Any]]] = {
     "enqueue": (lambda body: read_enqueue(body, Policy()), JOB),

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pendula.jobs import requests, requests_finishing
+from pendula.jobs.messages import Ack, Enqueue
 from pendula.jobs.model import Policy
-from pendula.jobs.request_reading import Faults
+from pendula.jobs.request_reading import Faults, Request, _read_each, read
 from pendula.kernel.time import parse_utc
 
 TEXTS = st.one_of(
@@ -50,10 +50,7 @@ CHANGES = st.dictionaries(st.sampled_from([*FIELDS, "shade"]), st.none(), max_si
 def test_decoding_at_once_equals_reading_field_by_field(sound: dict[str, Any], changes: dict[str, Any]) -> None:
     body = {**sound, **changes}
 
-    quick = requests.read_enqueue(body, Policy(), NOW)
-    careful = requests._read_enqueue(body, Policy(), NOW)
-
-    assert _plain(quick) == _plain(careful)
+    assert quick(Enqueue, body) == careful(Enqueue, body)
 
 
 @pytest.mark.parametrize("name", FIELDS)
@@ -61,14 +58,18 @@ def test_decoding_at_once_equals_reading_field_by_field(sound: dict[str, Any], c
 def test_one_unusual_value_is_read_alike(name: str, value: object) -> None:
     body = {**FULL, name: value}
 
-    quick = requests.read_enqueue(body, Policy(), NOW)
-    careful = requests._read_enqueue(body, Policy(), NOW)
-
-    assert _plain(quick) == _plain(careful)
+    assert quick(Enqueue, body) == careful(Enqueue, body)
 
 
-def _plain(read: object) -> object:
-    return read.entries if isinstance(read, Faults) else read
+def quick(kind: type[Request], body: dict[str, Any]) -> object:
+    request = read(kind, body, Policy(), NOW)
+    return request.entries if isinstance(request, Faults) else request
+
+
+def careful(kind: type[Request], body: dict[str, Any]) -> object:
+    request, faults = _read_each(kind, body, Policy(), NOW)
+    request.fill(Policy())
+    return faults.entries or request
 
 
 ACK_FIELDS: dict[str, st.SearchStrategy[Any]] = {
@@ -92,6 +93,4 @@ ACKS = st.dictionaries(st.sampled_from([*ACK_FIELDS, "shade"]), st.none(), max_s
 def test_decoding_acks_at_once_equals_reading_field_by_field(sound: dict[str, Any], changes: dict[str, Any]) -> None:
     body = {**sound, **changes}
 
-    assert _plain(requests_finishing.read_ack(body, Policy(), NOW)) == _plain(
-        requests_finishing._read_ack(body, Policy(), NOW)
-    )
+    assert quick(Ack, body) == careful(Ack, body)

@@ -6,10 +6,19 @@ from typing import Any
 
 import pytest
 
+from pendula.jobs.messages import Ack, Fail, Renew
 from pendula.jobs.model import SECOND, Policy
-from pendula.jobs.requests import Ack, Fail, Renew, read_requeue
-from pendula.jobs.requests_finishing import read_ack, read_fail, read_release, read_renew
-from tests.jobs.bodies import DONE, NOW, PROOF, faults
+from tests.jobs.bodies import (
+    DONE,
+    NOW,
+    PROOF,
+    faults,
+    read_ack,
+    read_fail,
+    read_release,
+    read_renew,
+    read_requeue,
+)
 
 
 @pytest.mark.req("JOB-ACK-2", "JOB-ACK-3", "JOB-ACK-4")
@@ -44,10 +53,10 @@ def test_an_omitted_next_action_at_differs_from_null() -> None:
     cleared = read_ack({**DONE, "next_action_at": None}, Policy(), NOW)
     at_once = read_ack({**DONE, "next_action_at": "2026-02-20T12:00:00Z"}, Policy(), NOW)
 
-    assert left_out == Ack()
-    assert cleared == Ack(next_action_at=None)
+    assert left_out == Ack(result="succeeded")
+    assert cleared == Ack(result="succeeded", next_action_at=None)
     assert left_out != cleared
-    assert at_once == Ack(next_action_at=NOW)
+    assert at_once == Ack(result="succeeded", next_action_at=NOW)
 
 
 @pytest.mark.req("JOB-FAIL-3", "JOB-FAIL-4", "JOB-FAIL-8")
@@ -108,7 +117,7 @@ def test_renew_and_release_require_worker_id_and_lease_token(read: Callable[[dic
 @pytest.mark.parametrize("lease", [0, 43_201, "60", 1.5, True])
 def test_invalid_lease_lengths_are_rejected(lease: object) -> None:
     assert faults(read_renew({**PROOF, "lease_sec": lease})) == [("lease_sec", "invalid_field")]
-    assert read_renew({**PROOF, "lease_sec": 43_200}) == Renew(43_200 * SECOND)
+    assert read_renew({**PROOF, "lease_sec": 43_200}) == Renew(**PROOF, lease_sec=43_200)
 
 
 @pytest.mark.req("JOB-API-13")

@@ -14,6 +14,7 @@ from pendula.governance import governed
 from pendula.governance.machines import REFERENCE
 from pendula.jobs import JobRefused, Policy, Scheduler, sentences
 from pendula.jobs.calls import Caller, Calls, calls
+from pendula.jobs.messages import plain
 from pendula.jobs.model import Actor
 from pendula.jobs.reasons import Reason, error_of, stated
 from pendula.jobs.sentences import CAUSES, SENTENCES, error_sentence, sentence_of
@@ -114,12 +115,12 @@ class Life:
         return self.user.create(kind, name, risk_tier=chance.choice(["low", "medium", "high"]), **members)
 
     def _any_job(self) -> str:
-        jobs = self.scheduler.list(limit=40)["jobs"]
-        return str(self.chance.choice(jobs)["job_id"]) if jobs else "job_000000000001"
+        jobs = self.scheduler.list(limit=40).jobs
+        return str(self.chance.choice(jobs).job_id) if jobs else "job_000000000001"
 
     def _pull(self) -> Any:
         pulled = self.scheduler.pull(worker_id="w", limit=3, lease_sec=7200)
-        self.held += pulled["jobs"]
+        self.held += map(plain, pulled.jobs)
         return pulled
 
     def _job(self) -> tuple[str, dict[str, Any]]:
@@ -178,7 +179,7 @@ def governed_rows(folder: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> l
     """The rows that a random history of governed objects stores, with numbers as lease tokens."""
     folder.mkdir()
     tokens = count()
-    monkeypatch.setattr(calls, "token_hex", lambda _: str(next(tokens)))
+    monkeypatch.setattr(calls, "urandom", lambda size: next(tokens).to_bytes(size))
     object_histories.play_history(seed, folder, STEPS)
     return rows(folder / "histories.db")
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -65,13 +64,12 @@ class Client:
         self._scheduler.enqueue(object_type="memory", object_id=key, action="decay", idempotency_key=key)
         self.stored.append(key)
         self._enough.release()
-        jobs: list[dict[str, Any]] = self._scheduler.pull(worker_id=self._name, limit=2)["jobs"]
-        for job in jobs:
+        for job in self._scheduler.pull(worker_id=self._name, limit=2).jobs:
             if self._random.random() < 0.7:
-                self._scheduler.ack(job["job_id"], result="succeeded", lease_token=job["lease_token"])
-                self.acked.append(job["job_id"])
+                self._scheduler.ack(job.job_id, result="succeeded", lease_token=job.lease_token)
+                self.acked.append(job.job_id)
             else:
-                self._scheduler.fail(job["job_id"], error="x", retry_delay_sec=0, lease_token=job["lease_token"])
+                self._scheduler.fail(job.job_id, error="x", retry_delay_sec=0, lease_token=job.lease_token)
 
 
 @pytest.mark.req("JOB-STO-7")
@@ -99,6 +97,6 @@ def test_a_killed_server_loses_no_answered_call(tmp_path: Path, kills: int) -> N
     with Scheduler.open(tmp_path / "jobs.db") as scheduler:
         there = scheduler.calls.store.write(lambda tx: tx.by_keys(stored))
         assert sorted(there) == sorted(stored)
-        assert {scheduler.show(job_id)["job"]["status"] for job_id in acked} == {"succeeded"}
+        assert {scheduler.show(job_id).job.status for job_id in acked} == {"succeeded"}
         assert check(scheduler.calls.store) == []
     assert len(stored) >= 20 * kills

@@ -16,8 +16,8 @@ from pendula.governance.decisions import Limits
 from pendula.governance.inputs import Rules, rules_of
 from pendula.governance.machines import MEMORY, REFERENCE
 from pendula.jobs import JobRefused, Policy
+from pendula.jobs.messages import Recurring
 from pendula.jobs.model import AuditCheck, Durability, Priority, PullClock, PullOrder, RetryBase
-from pendula.jobs.plans import Recurring
 from pendula.jobs.settings_file import BESIDES, GOVERNED, POLICY, Configured, load, read
 from tests.jobs.stores import opened
 
@@ -219,7 +219,7 @@ def test_added_words_appear_in_rejections_of_the_scheduler(tmp_path: Path) -> No
         scheduler.enqueue(object_type="invoise", object_id="i_1", action="re-index")
     scheduler.close()
 
-    assert stored["job"]["object_type"] == "invoice"
+    assert stored.job.object_type == "invoice"
     assert raised.value.fields[0]["allowed"] == ["memory", "experience", "cognition", "invoice"]
 
 

@@ -2,18 +2,22 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, Unpack
 
 from pendula.jobs.calls import Calls
+from pendula.jobs.messages import Acked, Pulled, Renewed
 from pendula.jobs.model import Policy
 from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.scheduler_calls import AckMembers, PullMembers, RenewMembers
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.worker.handlers import Context, Handlers, handler
 from pendula.jobs.worker.worker import Worker
 from pendula.kernel.errors import WorldBroken
 from tests.jobs.stores import Clock
 
-MEMORY = {"object_type": "memory", "object_id": "mem_1", "action": "decay"}
+T = TypeVar("T")
+
+MEMORY: dict[str, Any] = {"object_type": "memory", "object_id": "mem_1", "action": "decay"}
 
 
 class Virtual(Scheduler):
@@ -24,11 +28,11 @@ class Virtual(Scheduler):
         self.clock = clock
         self.pulls: list[dict[str, Any]] = []
 
-    def pull(self, **members: Any) -> dict[str, Any]:
+    def pull(self, **members: Unpack[PullMembers]) -> Pulled:
         self.pulls.append(dict(members))
-        wait_ms = members.pop("wait_ms", 0)
+        wait_ms = members.pop("wait_ms", None)
         reply = super().pull(**members)
-        if reply["count"] or not wait_ms:
+        if reply.count or not wait_ms:
             return reply
         until = self.clock.now + wait_ms * 1000
         coming = self.calls.store.read(lambda look: look.next_time())
@@ -36,7 +40,7 @@ class Virtual(Scheduler):
         return super().pull(**members)
 
     def running(self) -> int:
-        return len(self.list(status="running")["jobs"])
+        return len(self.list(status="running").jobs)
 
 
 class Silent(WorldBroken):
@@ -54,7 +58,7 @@ class Shaky(Virtual):
         self.late: Callable[[str], bool] = lambda _: False
         self.asked: list[str] = []
 
-    def _ask(self, call: str, carry_out: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def _ask(self, call: str, carry_out: Callable[[], T]) -> T:
         self.asked.append(call)
         if self.lost(call):
             raise Silent(f"{call} went nowhere")
@@ -63,15 +67,15 @@ class Shaky(Virtual):
             raise Silent(f"the reply to {call} is lost")
         return reply
 
-    def pull(self, **members: Any) -> dict[str, Any]:
+    def pull(self, **members: Unpack[PullMembers]) -> Pulled:
         carry_out = super().pull
         return self._ask("pull", lambda: carry_out(**members))
 
-    def ack(self, job_id: str, **members: Any) -> dict[str, Any]:
+    def ack(self, job_id: str, **members: Unpack[AckMembers]) -> Acked:
         carry_out = super().ack
         return self._ask("ack", lambda: carry_out(job_id, **members))
 
-    def renew(self, job_id: str, **members: Any) -> dict[str, Any]:
+    def renew(self, job_id: str, **members: Unpack[RenewMembers]) -> Renewed:
         carry_out = super().renew
         return self._ask("renew", lambda: carry_out(job_id, **members))
 

@@ -350,7 +350,7 @@ def test_4_an_effect_is_applied_once_for_a_key_however_often_the_job_is_delivere
     @handler("memory", "decay", backoff=[0])
     def decay(context: Context) -> None:
         effects.append(context.once(lambda transaction: transaction.change_object("faded", state="faded").version))
-        if context.job["attempt"] == 0:
+        if context.job.attempt == 0:
             raise OSError("after the effect")
 
     with library(tmp_path / "jobs.db", clock) as scheduler:
@@ -360,7 +360,7 @@ def test_4_an_effect_is_applied_once_for_a_key_however_often_the_job_is_delivere
         Worker(scheduler, Handlers([decay]), once=True, ticks=clock).run()
 
         assert effects == [1, 1]
-        assert scheduler.object("memory", "m")["version"] == 1
+        assert scheduler.object("memory", "m").version == 1
 
 
 @pytest.mark.anyio
@@ -562,7 +562,7 @@ def test_8_a_plain_handler_of_a_governed_object_keeps_its_budget(tmp_path: Path)
 
     @handler("cognition", "verify")
     def verify(context: Context) -> None:
-        entered.append(context.job["job_id"])
+        entered.append(context.job.job_id)
 
     with library(tmp_path / "jobs.db", clock) as scheduler:
         governed(scheduler).as_user("mia").create(**UNSURE, auto_verify_budget=2)
@@ -608,17 +608,17 @@ def test_3_the_printed_bodies_are_the_arguments_of_the_library(tmp_path: Path, b
         governed(scheduler).as_user("mia").create(**UNSURE)
         scheduler.enqueue(**bodies["enqueue"])
         clock.turn_to("2026-02-21T00:00:10Z")
-        [job] = scheduler.pull(**bodies["pull"])["jobs"]
-        failed = scheduler.fail(job["job_id"], **bodies["fail"])
+        [job] = scheduler.pull(**bodies["pull"]).jobs
+        failed = scheduler.fail(job.job_id, **bodies["fail"])
         clock.turn_to("2026-02-21T00:05:00Z")
-        [again] = scheduler.pull(**{**bodies["pull"], "now": None})["jobs"]
-        acked = scheduler.ack(again["job_id"], **bodies["ack"])
+        [again] = scheduler.pull(**{**bodies["pull"], "now": None}).jobs
+        acked = scheduler.ack(again.job_id, **bodies["ack"])
         with pytest.raises(JobRefused):
             scheduler.enqueue(**{**bodies["enqueue"], "run_at": "2026-02-21T00:04:59Z"})
 
-    assert (failed["job"]["status"], failed["job"]["run_at"]) == ("queued", "2026-02-21T00:05:00Z")
-    assert (again["job_id"], acked["job"]["status"]) == (job["job_id"], "succeeded")
-    assert acked["object"]["next_action_at"] == bodies["ack"]["next_action_at"]
+    assert (failed.job.status, failed.job.run_at) == ("queued", "2026-02-21T00:05:00Z")
+    assert (again.job_id, acked.job.status) == (job.job_id, "succeeded")
+    assert acked.object.next_action_at == bodies["ack"]["next_action_at"]
 
 
 class Printed(Struct, frozen=True):

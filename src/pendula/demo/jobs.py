@@ -19,9 +19,10 @@ from pendula.governance.model import DAY_US, Governed
 from pendula.governance.tables import tables_of
 from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
 from pendula.jobs.calls import Caller, Calls, Reply
+from pendula.jobs.messages import Job, Pull, Pulled
 from pendula.jobs.model import SECOND, Actor, Policy
 from pendula.jobs.presence import Presence, PresenceWriter
-from pendula.jobs.requests import Pull, read_pull
+from pendula.jobs.request_reading import read
 from pendula.kernel.rng import Pcg32, stream
 from pendula.kernel.time import format_utc
 
@@ -230,51 +231,50 @@ class DemoDriver:
     def _run_jobs(self) -> None:
         body = {"worker_id": self._worker(), "limit": JOBS_A_ROUND, "lease_sec": LEASE_SEC}
         pulled = self._calls.pull(body, DEMO_USER)
-        if isinstance(pulled, Reply):
-            jobs: Any = pulled.body["jobs"]
-            self._show_worker(body, len(jobs))
-            for job in jobs:
+        if isinstance(pulled, Pulled):
+            self._show_worker(body, pulled.count)
+            for job in pulled.jobs:
                 self._run_job(job)
 
     def _show_worker(self, body: Mapping[str, Any], given: int) -> None:
         """Record the pull, so that the demo worker is listed like one that pulls over HTTP."""
         policy, now = self._calls.policy, self._calls.clock()
-        pull = read_pull(body, policy, now)
+        pull = read(Pull, body, policy, now)
         assert isinstance(pull, Pull)
         self._presence.seen(pull, now, given, (policy.vocabulary.object_types, policy.vocabulary.actions))
 
     def _worker(self) -> str:
         return f"demo-{WORKERS[self._calls.clock() // (20 * SECOND) % len(WORKERS)]}"
 
-    def _run_job(self, job: Mapping[str, Any]) -> None:
-        draws = stream(SEED, int(job["job_id"].removeprefix("job_"), 36), WORK + job["delivery_count"])
-        if job["delivery_count"] == 1 and draws.bounded(DIES_ONE_IN) == 0:
+    def _run_job(self, job: Job) -> None:
+        draws = stream(SEED, int(job.job_id.removeprefix("job_"), 36), WORK + job.delivery_count)
+        if job.delivery_count == 1 and draws.bounded(DIES_ONE_IN) == 0:
             return  # simulates a killed worker: the lease runs out, and another worker gets the job
-        proof = {"worker_id": job["worker_id"], "lease_token": job["lease_token"]}
-        known = self._governed(job["object_type"], job["object_id"])
+        proof = {"worker_id": job.worker_id, "lease_token": job.lease_token}
+        known = self._governed(job.object_type, job.object_id)
         if known is None:
             self._run_ungoverned(job, proof)
-        elif job["delivery_count"] == 1 and draws.bounded(GIVES_UP_ONE_IN) == 0:
-            self._calls.fail(job["job_id"], {"error": GIVEN_UP, "retry_delay_sec": 5, **proof}, DEMO_USER)
-        elif job["action"] in PLAIN:
-            self._governance.settle(job["job_id"], proof, DEMO_USER)
+        elif job.delivery_count == 1 and draws.bounded(GIVES_UP_ONE_IN) == 0:
+            self._calls.fail(job.job_id, {"error": GIVEN_UP, "retry_delay_sec": 5, **proof}, DEMO_USER)
+        elif job.action in PLAIN:
+            self._governance.settle(job.job_id, proof, DEMO_USER)
         else:
             self._verify(job, known.place, proof, draws)
 
-    def _run_ungoverned(self, job: Mapping[str, Any], proof: Mapping[str, Any]) -> None:
+    def _run_ungoverned(self, job: Job, proof: Mapping[str, Any]) -> None:
         """A job of an object without governance: fails at first, succeeds after a requeue."""
-        if job["delivery_count"] == 1:
-            self._calls.fail(job["job_id"], {"error": GIVEN_UP, **proof}, DEMO_USER)
+        if job.delivery_count == 1:
+            self._calls.fail(job.job_id, {"error": GIVEN_UP, **proof}, DEMO_USER)
         else:
-            self._calls.ack(job["job_id"], {"result": "succeeded", **proof}, DEMO_USER)
+            self._calls.ack(job.job_id, {"result": "succeeded", **proof}, DEMO_USER)
 
-    def _verify(self, job: Mapping[str, Any], place: str, proof: Mapping[str, Any], draws: Pcg32) -> None:
-        begun = self._governance.begin(job["job_id"], proof, DEMO_USER)
+    def _verify(self, job: Job, place: str, proof: Mapping[str, Any], draws: Pcg32) -> None:
+        begun = self._governance.begin(job.job_id, proof, DEMO_USER)
         if not isinstance(begun, Reply) or not begun.body["entered"]:
             return
         finding = _choose_finding(job, place, draws)
-        verdict = {"finding": finding, "reason": REASONS[finding], "evidence_refs": [f"look:{job['job_id']}"]}
-        self._governance.finish(job["job_id"], {**verdict, **proof}, DEMO_USER)
+        verdict = {"finding": finding, "reason": REASONS[finding], "evidence_refs": [f"look:{job.job_id}"]}
+        self._governance.finish(job.job_id, {**verdict, **proof}, DEMO_USER)
 
     # Rollbacks
 
@@ -286,10 +286,10 @@ class DemoDriver:
                 self._governance.rollback_finished(rollback.object_type, rollback.object_id, body, DEMO_USER)
 
 
-def _choose_finding(job: Mapping[str, Any], place: str, draws: Pcg32) -> str:
-    if job["object_type"] == "memory" and is_poisoned(_number(job["object_id"])):
+def _choose_finding(job: Job, place: str, draws: Pcg32) -> str:
+    if job.object_type == "memory" and is_poisoned(_number(job.object_id)):
         return {"candidate": "suspicious", "quarantine": "forged"}.get(place, "inconclusive")
-    findings = FINDINGS.get((place, job["action"]), ("inconclusive",))
+    findings = FINDINGS.get((place, job.action), ("inconclusive",))
     return findings[draws.bounded(len(findings))]
 
 

@@ -17,9 +17,9 @@ from pendula.governance.views import changes
 from pendula.jobs import decide
 from pendula.jobs.audit import GATE_EVENT, INVESTIGATION_EVENT, ROLLBACK_EVENT, STATE_EVENT, GovernanceEvent
 from pendula.jobs.decide import SUPERSEDED
+from pendula.jobs.messages import Enqueue
 from pendula.jobs.model import VERIFICATIONS, Actor, Job, Policy, Status
 from pendula.jobs.reasons import Reason, reason_json
-from pendula.jobs.requests import Enqueue
 from pendula.jobs.store.protocol import Listing, ObjectRow, Writer
 from pendula.jobs.transaction.following import FOLLOWUP, enqueue_next
 from pendula.kernel.canonical import Json

@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from pendula.governance.gates import EVERYTHING, VERDICTS
 from pendula.governance.model import ALLOWED, Impact, Mode, Risk, parse_duration
+from pendula.jobs.messages import OBJECT_ID_MOST
 from pendula.jobs.model import Code
 from pendula.jobs.reasons import Reason, Unknown, Verdict, stated
 from pendula.jobs.request_reading import BodyReader, Faults
-from pendula.jobs.requests import OBJECT_ID_MOST
 from pendula.kernel.time import format_utc
 
 REF_MOST, REFS_MOST, REASON_MOST = 600, 100, 1000

@@ -43,11 +43,10 @@ from pendula.governance.views import changes, ending_json, gate_json, object_jso
 from pendula.jobs import decide
 from pendula.jobs.audit import GATE_EVENT, STATE_EVENT
 from pendula.jobs.hooks import EndedJob
-from pendula.jobs.model import VERIFICATIONS, Actor, Code, Ended, Job, Policy, Refused, Status, job_json
+from pendula.jobs.messages import Ack, Fail, job_json, read_proof
+from pendula.jobs.model import VERIFICATIONS, Actor, Code, Ended, Job, Policy, Refused, Status
 from pendula.jobs.reasons import Reason, error_of
 from pendula.jobs.request_reading import Faults
-from pendula.jobs.requests import Ack, Fail
-from pendula.jobs.requests_finishing import read_proof
 from pendula.jobs.store.protocol import StoreUnusable, Writer
 from pendula.jobs.transaction.ending import OVER, holder, write_back
 from pendula.jobs.transaction.ending import carry_out as end_job

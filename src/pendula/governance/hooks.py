@@ -15,8 +15,8 @@ from pendula.governance.tables import tables_of
 from pendula.governance.upkeep import GovernedTrail, check_learning, forgotten
 from pendula.jobs.client import RemoteScheduler
 from pendula.jobs.hooks import GovernedCalls
+from pendula.jobs.messages import Enqueue
 from pendula.jobs.model import VERIFICATIONS, Code, Job, Policy, Refused
-from pendula.jobs.requests import Enqueue
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.sentences import sentence_of
 from pendula.jobs.store.protocol import EnqueueWriter, Reader

@@ -7,9 +7,9 @@ from pendula.governance.gates import REQUIRED, VERDICTS, Gate
 from pendula.governance.machines import Machine
 from pendula.governance.model import SHOWN_AS, Governed, format_duration
 from pendula.governance.tables import Rollback
+from pendula.jobs.messages import utc_or_null
 from pendula.jobs.model import exact
 from pendula.jobs.sentences import sentence_of
-from pendula.jobs.transaction.replies import utc_or_null
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 

@@ -11,10 +11,11 @@ from pendula.governance.model import Governed
 from pendula.governance.tables import tables_of
 from pendula.governance.views import object_json
 from pendula.jobs.audit import Row
+from pendula.jobs.messages import utc_or_null
 from pendula.jobs.model import Job, Policy, Refused, Status
 from pendula.jobs.sentences import members_in_words, sentence_of
 from pendula.jobs.store.protocol import AuditListing, Listing, Reader
-from pendula.jobs.transaction.replies import Answer, Reply, utc_or_null
+from pendula.jobs.transaction.replies import Answer, Reply
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.time import format_utc
 

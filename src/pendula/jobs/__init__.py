@@ -1,8 +1,8 @@
 """Due-driven jobs on governed objects: delivered when due, retried, dead-lettered, never lost.
 
     model                   jobs and their ids, states, settings, refusals
-    request_reading, requests, requests_finishing
-                            readers of bodies, with all their faults
+    messages                every request and reply, and where each call is over HTTP
+    request_reading         bodies to requests, with all their faults
     decide                  transitions of a job; the order of due jobs. Pure
     reasons                 reasons as stored: a code and its facts. Pure
     audit                   the trail: before and after, chained; the check of the chain
@@ -12,7 +12,8 @@
     calls/                  every call: enqueue, pull, ack, fail, renew, ... and the queries
     transaction/            what several calls do within their transaction
     hooks                   what governance decides, in the transaction of a call
-    scheduler, client       the Python API: on a store, and over HTTP
+    scheduler_calls         the Python API: every call, with its signature
+    scheduler, client       its calls on a store, and over HTTP
     addresses               address, certificates and token of a server
     async_scheduler         the same API for an event loop
     bulk                    cancel or requeue all jobs that match a filter

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from pendula.jobs.model import WORDS, Actor, Job, seq_of
+from pendula.jobs.model import WORDS, Actor, Job, event_id, seq_of
 from pendula.jobs.reasons import Reason, stated
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
@@ -124,16 +124,6 @@ class Filed(Struct, frozen=True, gc=False):
 
 
 filed = msgspec.json.Decoder(Filed).decode
-
-
-def event_id(n: int) -> str:
-    return f"aud_{n:012d}"
-
-
-def number_of(event: str) -> int | None:
-    """The number in the id of an event of this trail; None for any other id."""
-    digits = event.removeprefix("aud_")
-    return int(digits) if digits != event and len(digits) == 12 and digits.isascii() and digits.isdecimal() else None
 
 
 _encode = msgspec.json.Encoder(order="sorted").encode

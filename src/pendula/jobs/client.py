@@ -1,4 +1,4 @@
-"""The scheduler of a running server: the methods, replies and errors of `Scheduler`, over HTTP.
+"""`RemoteScheduler`: the calls on a running server, over HTTP.
 
 Connections are reused, one for each calling thread. Only reading calls are repeated when a reused connection is dead;
 writing calls are never sent twice.
@@ -8,27 +8,29 @@ import json
 import select
 from collections import deque
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from http.client import BadStatusLine, HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from re import compile as regex
 from ssl import SSLCertVerificationError
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
+from msgspec import ValidationError, convert
 
 from pendula.jobs.addresses import place_of, trust
 from pendula.jobs.calls import no_plan, not_found
+from pendula.jobs.messages import PLAN_NAME, PULL, Call, Message
 from pendula.jobs.model import Code, JobRefused, Refused, StorageBusy
-from pendula.jobs.plans import NAME
-from pendula.jobs.scheduler import micros
+from pendula.jobs.scheduler_calls import SchedulerCalls
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
-from pendula.kernel.time import format_utc
 from pendula.kernel.wallclock import WallClock
+
+R = TypeVar("R", bound=Message)
 
 TIMEOUT_SECONDS = 30
 REPLY_BYTES_MOST = 256 * 1024 * 1024
@@ -72,7 +74,7 @@ class CallRefused(InputRefused):
         self.__dict__["code"] = code
 
 
-class RemoteScheduler:
+class RemoteScheduler(SchedulerCalls):
     """Jobs of a server. A refused call raises `JobRefused`, like `Scheduler`; safe for threads.
 
     Over https the certificate is verified with the authorities of this system, or with those in the file `ca`.
@@ -107,122 +109,23 @@ class RemoteScheduler:
     ) -> None:
         self.close()
 
-    def defer(
-        self,
-        object_type: str,
-        object_id: str,
-        action: str,
-        *,
-        in_sec: int | timedelta | None = None,
-        **members: Any,
-    ) -> dict[str, Any]:
-        """Enqueue in one line: now, or so many seconds from now by this machine's clock. Returns the job."""
-        if in_sec is not None:
-            members["run_at"] = format_utc(WallClock().now() + micros(in_sec))
-        job: dict[str, Any] = self.enqueue(object_type=object_type, object_id=object_id, action=action, **members)[
-            "job"
-        ]
-        return job
+    def now(self) -> int:
+        return WallClock().now()
 
-    def enqueue(self, **members: Any) -> dict[str, Any]:
-        return self.post("/jobs", members)
-
-    def enqueue_batch(self, jobs: Sequence[Mapping[str, Json]], *, atomic: bool = False) -> dict[str, Any]:
-        return self.post("/jobs/batch", {"jobs": list(jobs), "atomic": atomic})
-
-    def pull(self, **members: Any) -> dict[str, Any]:
-        wait = members.get("wait_ms")
-        return self.post("/jobs/pull", members, wait / 1000 if isinstance(wait, int) else 0)
-
-    def ack(self, job_id: str, **members: Any) -> dict[str, Any]:
-        return self._on(job_id, "ack", members)
-
-    def ack_batch(self, acks: Sequence[Mapping[str, Json]]) -> dict[str, Any]:
-        return self.post("/jobs/ack-batch", {"acks": list(acks)})
-
-    def fail(self, job_id: str, **members: Any) -> dict[str, Any]:
-        return self._on(job_id, "fail", members)
-
-    def renew(self, job_id: str, **members: Any) -> dict[str, Any]:
-        return self._on(job_id, "renew", members)
-
-    def release(self, job_id: str, **members: Any) -> dict[str, Any]:
-        return self._on(job_id, "release", members)
-
-    def cancel(self, job_id: str, **members: Any) -> dict[str, Any]:
-        return self._on(job_id, "cancel", members)
-
-    def requeue(self, job_id: str, **members: Any) -> dict[str, Any]:
-        return self._on(job_id, "requeue", members)
-
-    def set_time(self, **members: Any) -> dict[str, Any]:
-        return self.post("/time", members)
-
-    def cancel_batch(self, **members: Any) -> dict[str, Any]:
-        return self.post("/jobs/cancel-batch", members)
-
-    def requeue_batch(self, **members: Any) -> dict[str, Any]:
-        return self.post("/jobs/requeue-batch", members)
-
-    def show(self, job_id: str) -> dict[str, Any]:
-        return self.get(f"/jobs/{known_job(job_id)}")
-
-    def why(self, job_id: str) -> dict[str, Any]:
-        return self.get(f"/jobs/{known_job(job_id)}/why")
-
-    def workers(self) -> dict[str, Any]:
-        return self.get("/workers")
-
-    def alerts(self, **query: Any) -> dict[str, Any]:
-        return self.get("/alerts", query)
-
-    def plans(self) -> dict[str, Any]:
-        return self.get("/plans")
-
-    def put_plan(self, name: str, **members: Any) -> dict[str, Any]:
-        return self.post(f"/plans/{segment(name)}", members, method="PUT")
-
-    def pause_plan(self, name: str, **members: Any) -> dict[str, Any]:
-        return self.post(f"/plans/{_planned(name)}/pause", members)
-
-    def resume_plan(self, name: str, **members: Any) -> dict[str, Any]:
-        return self.post(f"/plans/{_planned(name)}/resume", members)
-
-    def run_now(self, name: str, **members: Any) -> dict[str, Any]:
-        return self.post(f"/plans/{_planned(name)}/run-now", members)
-
-    def remove_plan(self, name: str, **members: Any) -> dict[str, Any]:
-        return self.post(f"/plans/{_planned(name)}/remove", members)
-
-    def list(self, **query: Any) -> dict[str, Any]:
-        return self.get("/jobs", query)
-
-    def count(self, **query: Any) -> dict[str, Any]:
-        return self.get("/jobs/count", query)
-
-    def history(self, job_id: str) -> dict[str, Any]:
-        return self.get(f"/jobs/{known_job(job_id)}/history")
-
-    def audit(self, **query: Any) -> dict[str, Any]:
-        return self.get("/audit", query)
-
-    def past(self, **query: Any) -> dict[str, Any]:
-        return self.get("/past", query)
-
-    def object(self, object_type: str, object_id: str) -> dict[str, Any]:
-        return self.get(f"/objects/{segment(object_type)}/{segment(object_id)}")
-
-    def metrics(self, **query: Any) -> dict[str, Any]:
-        return self.get("/metrics", query)
-
-    def free_key(self, **members: Any) -> dict[str, Any]:
-        """Let the key of a removed job be used again; needs the role admin."""
-        return self.post("/keys/free", members)
+    def send(self, call: Call[R], members: Mapping[str, Any], *path: str) -> R:
+        target = _target(call, path)
+        if call.reads:
+            reply = self.get(target, members)
+        else:
+            wait_ms = members.get("wait_ms") if call is PULL else None
+            reply = self.post(target, members, wait_ms / 1000 if isinstance(wait_ms, int) else 0, method=call.method)
+        try:
+            return convert(reply, call.reply)
+        except ValidationError as wrong:
+            message = f"The answer of the server at {self.url} is not that of {call.name}: {wrong}"
+            raise NotAScheduler(message, url=self.url, status=200) from None
 
     # Inside
-
-    def _on(self, job_id: str, call: str, members: Mapping[str, Any]) -> dict[str, Any]:
-        return self.post(f"/jobs/{known_job(job_id)}/{call}", members)
 
     def post(
         self,
@@ -358,11 +261,19 @@ def _facts(details: Mapping[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in details.items() if name != "message"}
 
 
-def _planned(name: str) -> str:
-    """A valid name of a plan; raises `JobRefused` for any other text, which could lead to another path."""
-    if NAME.fullmatch(name) is None:
-        raise JobRefused(no_plan(name))
-    return name
+def _target(call: Call[Any], path: Sequence[str]) -> str:
+    """The path of a call. Raises `JobRefused` for a text that is no id, which could lead to another path."""
+    match call.path.split("/")[1:], path:
+        case ["jobs", "{job_id}", *_], [job_id]:
+            return call.path.format(job_id=known_job(job_id))
+        case ["plans", "{name}", _], [name] if PLAN_NAME.fullmatch(name) is None:
+            raise JobRefused(no_plan(name))
+        case ["plans", "{name}", *_], [name]:
+            return call.path.format(name=segment(name))
+        case _, [object_type, object_id]:
+            return call.path.format(object_type=segment(object_type), object_id=segment(object_id))
+        case _:
+            return call.path
 
 
 def known_job(job_id: str) -> str:

@@ -10,6 +10,7 @@ from heapq import heappop, heappush
 from msgspec import Struct
 from msgspec.structs import replace
 
+from pendula.jobs.messages import Ack, Enqueue, Fail, Proof, Renew
 from pendula.jobs.model import (
     CUT,
     ERROR_MOST,
@@ -25,7 +26,6 @@ from pendula.jobs.model import (
     job_id,
 )
 from pendula.jobs.reasons import Reason, error_of, reason_json
-from pendula.jobs.requests import Ack, Enqueue, Fail, Proof, Renew
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 
@@ -210,7 +210,7 @@ def failed(job: Job, fail: Fail, now: int, policy: Policy) -> JobChange:
     if not fail.retryable:
         after = _ended(job, Ended.FAIL, now, status="failed", attempt=attempt, last_error=error)
         return JobChange(after, TRIED, Reason("failed", {"error": error}))
-    delay = backoff_us(job.job_id, attempt, policy) if fail.retry_delay_us is None else fail.retry_delay_us
+    delay = fail.retry_delay_us if isinstance(fail.retry_delay_us, int) else backoff_us(job.job_id, attempt, policy)
     return _again(job, attempt, error, delay, Ended.FAIL, now=now, policy=policy)
 
 

@@ -9,13 +9,15 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
-from pendula.jobs.calls import LOCAL, Answer, Body, Caller, Calls, Reply
-from pendula.jobs.model import Durability, JobRefused, Refused, StorageBusy, job_json
-from pendula.jobs.request_reading import Faults
-from pendula.jobs.requests import read_enqueue
+from pendula.jobs import messages
+from pendula.jobs.calls import LOCAL, Body, Caller, Calls
+from pendula.jobs.messages import Enqueue, Enqueued, job_of
+from pendula.jobs.model import Durability, JobRefused, Refused, StorageBusy
+from pendula.jobs.request_reading import Faults, read
 from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.scheduler_calls import EnqueueOptions
 from pendula.jobs.store.sqlite import NotDurable, SqliteStore
 from pendula.kernel.errors import WrongUsage
 
@@ -34,22 +36,22 @@ def defer_within(
     object_type: str,
     object_id: str,
     action: str,
-    **members: Any,
-) -> dict[str, Any]:
+    **options: Unpack[EnqueueOptions],
+) -> messages.Job:
     """`defer` inside the open transaction of your connection to the file of the store. Returns the job.
 
     A refusal raises `JobRefused` and leaves the transaction unchanged. Raises what `enqueue_within` raises, too.
     """
-    given = {"object_type": object_type, "object_id": object_id, "action": action, **members}
+    given = {"object_type": object_type, "object_id": object_id, "action": action, **options}
     answer = enqueue_within(connection, scheduler.calls, given, scheduler.caller)
     if isinstance(answer, Refused):
         raise JobRefused(answer)
-    job = answer.body["job"]
-    assert isinstance(job, dict)
-    return job
+    return answer.job
 
 
-def enqueue_within(connection: sqlite3.Connection, calls: Calls, body: Body, caller: Caller = LOCAL) -> Answer:
+def enqueue_within(
+    connection: sqlite3.Connection, calls: Calls, body: Body, caller: Caller = LOCAL
+) -> Enqueued | Refused:
     """Enqueue inside the open transaction of `connection`; its commit or rollback decides about the job.
 
     A refusal leaves the transaction unchanged. Raises `CannotJoin` without a transaction to join, `NotDurable` where
@@ -58,7 +60,7 @@ def enqueue_within(connection: sqlite3.Connection, calls: Calls, body: Body, cal
     """
     with _plain_rows(connection):
         store = _joined(connection, calls)
-        request = read_enqueue(body, calls.policy, calls.clock())
+        request = read(Enqueue, body, calls.policy, calls.clock())
         if isinstance(request, Faults):
             return request.refusal()
         with _savepoint(connection):
@@ -69,7 +71,7 @@ def enqueue_within(connection: sqlite3.Connection, calls: Calls, body: Body, cal
     if isinstance(stored, Refused):
         return stored
     job, deduplicated = stored
-    return Reply(200 if deduplicated else 201, {"deduplicated": deduplicated, "job": job_json(job)})
+    return Enqueued(deduplicated, job_of(job))
 
 
 def _joined(connection: sqlite3.Connection, calls: Calls) -> SqliteStore:

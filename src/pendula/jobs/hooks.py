@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from msgspec import Struct
 
 from pendula.jobs.audit import Row
+from pendula.jobs.messages import Ack, Enqueue
 from pendula.jobs.model import Actor, Finding, GovernanceSettings, Job, Policy, Refused, Vocabulary
-from pendula.jobs.requests import Ack, Enqueue
 from pendula.jobs.store.protocol import EnqueueWriter, Reader, Store, Writer
 from pendula.kernel.canonical import Json
 

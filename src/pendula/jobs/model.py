@@ -6,13 +6,12 @@ Times are integers, microseconds since 1970, UTC; they become text in replies on
 from collections.abc import Mapping
 from decimal import Decimal
 from enum import IntEnum, StrEnum
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
-from pendula.kernel.canonical import Json, decode
+from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused, WorldBroken
-from pendula.kernel.time import format_utc
 
 SECOND = 1_000_000
 ERROR_MOST = 4096
@@ -28,11 +27,15 @@ VERIFICATIONS = frozenset({"verify", "revalidate"})  # of a governed object, one
 
 
 class Status(StrEnum):
+    """The states of a job; shown as their words, as in bodies."""
+
     QUEUED = "queued"
     RUNNING = "running"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     DEAD_LETTER = "dead_letter"
+
+    __repr__ = str.__repr__
 
 
 TERMINAL = frozenset({Status.SUCCEEDED, Status.FAILED, Status.DEAD_LETTER})
@@ -54,7 +57,8 @@ class Priority(IntEnum):
 
 
 PRIORITIES = {priority.word: priority for priority in Priority}
-WORDS = tuple(priority.word for priority in Priority)  # by number
+PriorityWord: TypeAlias = Literal["high", "medium", "low"]
+WORDS: tuple[PriorityWord, ...] = ("high", "medium", "low")  # by number
 
 
 class Ended(StrEnum):
@@ -172,42 +176,6 @@ class Job(Struct, frozen=True, gc=False):
     progress: int | None = None
     progress_note: str | None = None
     outcome_result: str | None = None
-
-
-def job_json(job: Job, lease_token: str | None = None) -> dict[str, Json]:
-    """The public form; only the pull that grants a token shows it."""
-    return {
-        "job_id": job.job_id,
-        "object_type": job.object_type,
-        "object_id": job.object_id,
-        "action": job.action,
-        "run_at": format_utc(job.run_at),
-        "priority": WORDS[job.priority],
-        "attempt": job.attempt,
-        "max_attempts": job.max_attempts,
-        "idempotency_key": job.idempotency_key,
-        "status": job.status,
-        "last_error": job.last_error,
-        "created_at": format_utc(job.created_at),
-        "updated_at": format_utc(job.updated_at),
-        "scheduled_for": format_utc(job.scheduled_for),
-        "worker_id": job.worker_id,
-        "lease_token": lease_token,
-        "lease_expires_at": None if job.lease_expires_at is None else format_utc(job.lease_expires_at),
-        "delivery_count": job.delivery_count,
-        "correlation_id": job.correlation_id,
-        "audit_event_id": job.audit_event_id,
-        "outcome": job.outcome,
-        "queue": job.queue,
-        "payload": None if job.payload is None else decode(job.payload.encode()),
-        "cancel_requested_at": None if job.cancel_requested_at is None else format_utc(job.cancel_requested_at),
-        "progress": None if job.progress is None else progress_json(job.progress, job.progress_note),
-        "outcome_result": None if job.outcome_result is None else decode(job.outcome_result.encode()),
-    }
-
-
-def progress_json(millionths: int, note: str | None) -> dict[str, Json]:
-    return {"fraction": exact(Decimal(millionths) / MILLION), "note": note}
 
 
 def exact(number: Decimal) -> int | Decimal:
@@ -403,3 +371,13 @@ def seq_of(text: str) -> int | None:
         return None
     # `int` accepts more: small letters, blanks, letters outside the alphabet.
     return seq if seq >= 0 and job_id(seq) == text else None
+
+
+def event_id(n: int) -> str:
+    return f"aud_{n:012d}"
+
+
+def number_of(event: str) -> int | None:
+    """The number in the id of an event of this trail; None for any other id."""
+    digits = event.removeprefix("aud_")
+    return int(digits) if digits != event and len(digits) == 12 and digits.isascii() and digits.isdecimal() else None

@@ -9,7 +9,7 @@ from threading import Lock
 from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
 from pendula.jobs.calls import Calls
 from pendula.jobs.calls.heartbeats import WORKERS_MOST, fitting
-from pendula.jobs.requests import Pull
+from pendula.jobs.messages import Pull
 from pendula.jobs.store.protocol import WorkerRow
 
 log = logging.getLogger("pendula.jobs.presence")
@@ -35,7 +35,7 @@ class Presence:
                 return
             started = self._first.setdefault(name, now)
             taken = self._taken[name] = self._taken.get(name, 0) + given
-            self._waiting[name] = WorkerRow(name, started, now, None, taken, works=works, queues=tuple(pull.queues))
+            self._waiting[name] = WorkerRow(name, started, now, None, taken, works=works, queues=pull.queues)
 
     def take(self) -> list[WorkerRow]:
         """Return and clear what was recorded, by worker name."""

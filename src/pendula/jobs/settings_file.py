@@ -18,6 +18,14 @@ from pendula.documents.toml_text import BYTES_MOST, read_toml
 from pendula.documents.typed import read_members
 from pendula.jobs.cron import Cron
 from pendula.jobs.hooks import governance
+from pendula.jobs.messages import (
+    OBJECT_ID_MOST,
+    PLAN_NAME,
+    PLAN_NAME_FORM,
+    QUEUE,
+    QUEUE_FORM,
+    Recurring,
+)
 from pendula.jobs.model import (
     ATTEMPTS_MOST,
     DAY_SEC,
@@ -27,9 +35,8 @@ from pendula.jobs.model import (
     Priority,
     Vocabulary,
 )
-from pendula.jobs.plans import NAME, NAME_FORM, PLANS_MOST, Recurring
+from pendula.jobs.plans import PLANS_MOST
 from pendula.jobs.request_reading import canonical
-from pendula.jobs.requests import OBJECT_ID_MOST, QUEUE
 from pendula.jobs.zones import PLAIN, zone_of
 from pendula.kernel.errors import InputRefused, NotCanonical
 from pendula.kernel.wording import shown, suggestion
@@ -177,7 +184,7 @@ def _recurring(vocabulary: Vocabulary) -> Callable[[Cursor], Recurring]:
             required=("name", "cron", "object_type", "object_id", "action"),
             optional=("zone", "priority", "max_attempts", "queue", "payload"),
         )
-        name = it["name"].text(pattern=NAME, form=NAME_FORM)
+        name = it["name"].text(pattern=PLAN_NAME, form=PLAN_NAME_FORM)
         if name and name in seen:
             it["name"].refuse(f"{name!r} is there twice", code="not_unique")
         seen.add(name)
@@ -189,7 +196,7 @@ def _recurring(vocabulary: Vocabulary) -> Callable[[Cursor], Recurring]:
             action=among(it["action"], vocabulary.actions),
             priority=_priority(it["priority"], None),
             max_attempts=it["max_attempts"].integer(min=1, max=ATTEMPTS_MOST, default=None),
-            queue=it["queue"].text(pattern=QUEUE, form="1 to 64 of a-z, 0-9, _ and -", default="default"),
+            queue=it["queue"].text(pattern=QUEUE, form=QUEUE_FORM, default="default"),
             zone=it["zone"].parsed(_zone, stand_in=PLAIN, default=PLAIN),
             payload=_payload(it["payload"]),
         )

@@ -13,6 +13,7 @@ import pytest
 
 from pendula.jobs import Policy, Scheduler
 from pendula.jobs.calls import Calls
+from pendula.jobs.messages import Enqueued
 from pendula.jobs.model import Durability, Job
 from pendula.jobs.store.protocol import Listing
 from pendula.jobs.store.sqlite import SqliteStore
@@ -21,7 +22,7 @@ from tests.jobs.stores import Clock, opened
 from tests.waiting import joined, line_of
 
 ROOT = Path(__file__).resolve().parents[3]
-JOB = {"object_type": "memory", "action": "verify"}
+JOB: dict[str, Any] = {"object_type": "memory", "action": "verify"}
 
 
 def at_once(path: Path, arguments: list[tuple[str, str]]) -> list[list[Any]]:
@@ -70,7 +71,7 @@ def pull_together(folder: Path, jobs: int, processes: int) -> None:
     assert counted.keys() == stored
     assert len(stored) == jobs
     assert set(counted.values()) == {1}
-    assert scheduler.metrics()["jobs"]["running"] == jobs
+    assert scheduler.metrics().jobs.running == jobs
     assert check(scheduler.calls.store) == []
     scheduler.close()
 
@@ -92,8 +93,8 @@ def test_eight_threads_pull_every_job_exactly_once(tmp_path: Path) -> None:
     got: list[str] = []
 
     def pull(number: int) -> None:
-        while jobs := scheduler.pull(worker_id=f"w{number}", limit=37, lease_sec=43_200)["jobs"]:
-            got.extend(job["job_id"] for job in jobs)
+        while jobs := scheduler.pull(worker_id=f"w{number}", limit=37, lease_sec=43_200).jobs:
+            got.extend(job.job_id for job in jobs)
 
     run_together(pull, 8)
 
@@ -106,15 +107,17 @@ def test_eight_threads_pull_every_job_exactly_once(tmp_path: Path) -> None:
 def test_sixteen_threads_that_enqueue_one_key_200_times_store_one_job(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "jobs.db", durability=Durability.NORMAL)
     calls = Calls(store, Policy(), Clock())
-    statuses: list[int] = []
+    known: list[bool] = []
 
     def enqueue(_: int) -> None:
         for _ in range(200):
-            statuses.append(calls.enqueue({**JOB, "object_id": "m", "idempotency_key": "k"}).status)
+            stored = calls.enqueue({**JOB, "object_id": "m", "idempotency_key": "k"})
+            assert isinstance(stored, Enqueued)
+            known.append(stored.deduplicated)
 
     run_together(enqueue, 16)
 
-    assert Counter(statuses) == {201: 1, 200: 3199}
+    assert Counter(known) == {False: 1, True: 3199}
     assert len(all_jobs(Scheduler(calls))) == 1
     assert check(store) == []
     store.close()

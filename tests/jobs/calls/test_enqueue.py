@@ -8,20 +8,21 @@ import pytest
 from pendula.jobs import JobRefused
 from tests.jobs.stores import opened
 
-JOB = {"object_type": "memory", "object_id": "m", "action": "verify"}
+JOB: dict[str, Any] = {"object_type": "memory", "object_id": "m", "action": "verify"}
 
 
 @pytest.mark.req("JOB-ENQ-7")
 def test_a_time_in_the_past_is_reported_with_all_other_faults(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
-    faulty = {**JOB, "priority": "urgent", "run_at": "2026-01-01T00:00:00Z"}
+    faulty: dict[str, Any] = {**JOB, "priority": "urgent", "run_at": "2026-01-01T00:00:00Z"}
 
     with pytest.raises(JobRefused) as alone:
         scheduler.enqueue(**faulty)
-    batch = scheduler.enqueue_batch([faulty])["results"][0]["error"]
+    batch = scheduler.enqueue_batch([faulty]).results[0].error
 
-    assert alone.value.code == batch["code"] == "validation_failed"
-    for details in (alone.value.refused.details, batch["details"]):
+    assert batch is not None
+    assert alone.value.code == batch.code == "validation_failed"
+    for details in (alone.value.refused.details, batch.details):
         fields: Any = details["fields"]
         assert [(one["field"], one["code"]) for one in fields] == [
             ("priority", "invalid_enum"),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pendula.jobs.calls import Calls
+from pendula.jobs.messages import Job
 from pendula.jobs.model import SECOND, Actor, ClockAhead, JobRefused, Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.file.store_time import MachineTime
@@ -60,7 +61,7 @@ def machine(tmp_path: Path) -> Any:
         scheduler.close()
 
 
-def defer(scheduler: Scheduler, object_id: str = "m", **members: Any) -> dict[str, Any]:
+def defer(scheduler: Scheduler, object_id: str = "m", **members: Any) -> Job:
     return scheduler.defer("memory", object_id, "verify", **members)
 
 
@@ -77,7 +78,7 @@ def test_a_process_whose_clock_is_ahead_is_rejected_and_changes_nothing(machine:
     calls: list[Callable[[], object]] = [
         lambda: defer(wrong),
         lambda: wrong.pull(worker_id="w"),
-        lambda: wrong.cancel(later["job_id"]),
+        lambda: wrong.cancel(later.job_id),
         wrong.metrics,
         lambda: wrong.put_plan("p", cron="0 0 * * *", object_type="memory", object_id="m", action="verify"),
     ]
@@ -86,8 +87,8 @@ def test_a_process_whose_clock_is_ahead_is_rejected_and_changes_nothing(machine:
             call()
         assert refused.value.code == "clock_ahead"
 
-    assert right.pull(worker_id="w")["count"] == 0, "what is due later is not handed out"
-    assert defer(right, "now", run_at=machine.text(1))["status"] == "queued"
+    assert right.pull(worker_id="w").count == 0, "what is due later is not handed out"
+    assert defer(right, "now", run_at=machine.text(1)).status == "queued"
     assert check(right.calls.store, machine.right) == []
 
 
@@ -111,7 +112,7 @@ def test_a_clock_jump_in_a_running_process_is_rejected(machine: Machine) -> None
         scheduler.pull(worker_id="w")
 
     machine.right -= DAY * SECOND
-    assert scheduler.pull(worker_id="w")["count"] == 1, "the clock is right again"
+    assert scheduler.pull(worker_id="w").count == 1, "the clock is right again"
 
 
 @pytest.mark.parametrize("away", [3600, 40 * DAY])
@@ -120,7 +121,7 @@ def test_idle_time_is_not_a_clock_jump(machine: Machine, away: int) -> None:
 
     machine.pass_by(away)
 
-    assert machine.process().pull(worker_id="w")["count"] == 1
+    assert machine.process().pull(worker_id="w").count == 1
 
 
 def test_after_a_reboot_the_clock_is_read_again(machine: Machine, tmp_path: Path) -> None:
@@ -129,7 +130,7 @@ def test_after_a_reboot_the_clock_is_read_again(machine: Machine, tmp_path: Path
 
     first, wrong = started.process(), started.process(DAY)
 
-    assert first.pull(worker_id="w")["count"] == 1
+    assert first.pull(worker_id="w").count == 1
     with pytest.raises(ClockAhead):
         defer(wrong)
     for scheduler in started.opened:
@@ -143,7 +144,7 @@ def test_a_process_whose_clock_is_behind_does_not_slow_down_others(machine: Mach
         machine.pass_by(1200)
         defer(behind, f"m{n}")
 
-    assert defer(machine.process(), "right")["status"] == "queued"
+    assert defer(machine.process(), "right").status == "queued"
 
 
 def test_small_clock_steps_over_months_are_not_a_jump(machine: Machine) -> None:
@@ -162,7 +163,7 @@ def test_a_custom_clock_is_not_checked(tmp_path: Path) -> None:
 
     clock.pass_by(TEN_YEARS)
 
-    assert scheduler.pull(worker_id="w")["count"] == 1
+    assert scheduler.pull(worker_id="w").count == 1
     scheduler.close()
 
 
@@ -174,10 +175,10 @@ def test_the_now_of_a_pull_is_ahead_by_at_most_the_step(tmp_path: Path) -> None:
 
     with pytest.raises(JobRefused) as refused:
         scheduler.pull(worker_id="w", now=clock.text(302))
-    jobs = scheduler.pull(worker_id="w", now=clock.text(299))["jobs"]
+    jobs = scheduler.pull(worker_id="w", now=clock.text(299)).jobs
 
     assert (refused.value.code, refused.value.status) == ("now_in_future", 422)
-    assert [job["object_id"] for job in jobs] == ["soon"]
+    assert [job.object_id for job in jobs] == ["soon"]
     scheduler.close()
 
 
@@ -206,15 +207,15 @@ def test_check_reports_a_store_whose_time_is_ahead_until_it_is_corrected(
     after = check(right.calls.store, machine.right)
 
     assert (finding.code, finding.where) == ("time_ahead", "time")
-    assert abs(parse_utc(reply["now"]) - machine.right) < 1000
-    assert parse_utc(reply["before"]) > NOON + (TEN_YEARS - 10) * SECOND
+    assert abs(parse_utc(reply.now) - machine.right) < 1000
+    assert parse_utc(reply.before) > NOON + (TEN_YEARS - 10) * SECOND
     assert after == []
-    assert defer(right, "n", run_at=machine.text(60))["status"] == "queued"
-    event = right.audit(event_type="policy_override")["events"][-1]
-    assert (event["actor"]["id"], event["reason"], event["object_id"]) == (
+    assert defer(right, "n", run_at=machine.text(60)).status == "queued"
+    event = right.audit(event_type="policy_override").events[-1]
+    assert (event.actor.id, event.reason, event.object_id) == (
         "ann", "the clock of host b was wrong", "store"
     )  # fmt: skip
-    assert (event["before"]["time"], event["after"]["time"]) == (reply["before"], reply["now"])
+    assert ((event.before or {})["time"], event.after["time"]) == (reply.before, reply.now)
 
 
 @pytest.mark.req("JOB-V2-7")
@@ -226,32 +227,32 @@ def test_after_a_correction_times_of_jobs_count_from_the_right_time(
     defer(wrong, "at once")
     defer(wrong, "tried")
     defer(wrong, "held")
-    for job in wrong.pull(worker_id="w", limit=10, lease_sec=600)["jobs"]:
-        jobs[job["object_id"]] = job
-        if job["object_id"] == "early":
-            wrong.release(job["job_id"], worker_id="w", lease_token=job["lease_token"])
-        elif job["object_id"] == "tried":
-            wrong.fail(job["job_id"], error="x", retry_delay_sec=5, lease_token=job["lease_token"])
-        elif job["object_id"] == "at once":
-            wrong.ack(job["job_id"], result="succeeded", lease_token=job["lease_token"])
+    for job in wrong.pull(worker_id="w", limit=10, lease_sec=600).jobs:
+        jobs[job.object_id] = job
+        if job.object_id == "early":
+            wrong.release(job.job_id, worker_id="w", lease_token=job.lease_token)
+        elif job.object_id == "tried":
+            wrong.fail(job.job_id, error="x", retry_delay_sec=5, lease_token=job.lease_token)
+        elif job.object_id == "at once":
+            wrong.ack(job.job_id, result="succeeded", lease_token=job.lease_token)
     defer(wrong, "waiting")
     named = defer(wrong, "named", in_sec=DAY)
 
     reply = right.set_time(reason="x")
 
-    assert (reply["due"], reply["leases"], reply["kept"]) == (2, 1, 1)
-    assert reply["kept_jobs"] == [named["job_id"]]
-    times = {job["object_id"]: job for job in right.list()["jobs"]}
-    assert parse_utc(times["early"]["run_at"]) == parse_utc(jobs["early"]["run_at"]), "as its caller asked"
-    assert abs(parse_utc(times["waiting"]["run_at"]) - machine.right) < SECOND
-    assert 4 * SECOND < parse_utc(times["tried"]["run_at"]) - machine.right < 6 * SECOND
-    assert times["named"]["run_at"] == named["run_at"]
-    assert 599 * SECOND < parse_utc(times["held"]["lease_expires_at"]) - machine.right < 601 * SECOND
-    assert max(parse_utc(job[name]) for job in times.values() for name in ("created_at", "updated_at")) <= machine.right
+    assert (reply.due, reply.leases, reply.kept) == (2, 1, 1)
+    assert reply.kept_jobs == [named.job_id]
+    times = {job.object_id: job for job in right.list().jobs}
+    assert parse_utc(times["early"].run_at) == parse_utc(jobs["early"].run_at), "as its caller asked"
+    assert abs(parse_utc(times["waiting"].run_at) - machine.right) < SECOND
+    assert 4 * SECOND < parse_utc(times["tried"].run_at) - machine.right < 6 * SECOND
+    assert times["named"].run_at == named.run_at
+    assert 599 * SECOND < parse_utc(times["held"].lease_expires_at) - machine.right < 601 * SECOND
+    assert max(parse_utc(name) for job in times.values() for name in (job.created_at, job.updated_at)) <= machine.right
     assert check(right.calls.store, machine.right) == []
     held = jobs["held"]
-    assert right.ack(held["job_id"], result="succeeded", lease_token=held["lease_token"])["already_acked"] is False
-    assert [job["object_id"] for job in right.pull(worker_id="w")["jobs"]] == ["waiting"]
+    assert right.ack(held.job_id, result="succeeded", lease_token=held.lease_token).already_acked is False
+    assert [job.object_id for job in right.pull(worker_id="w").jobs] == ["waiting"]
 
 
 @pytest.mark.req("JOB-V2-7", "JOB-USE-7")
@@ -263,9 +264,9 @@ def test_plans_and_workers_are_corrected_when_the_time_is_set_back(
 
     reply = right.set_time(reason="x")
 
-    assert reply["plans"] == 1
-    [waiting] = right.list(object_id="p", status="queued")["jobs"]
-    assert waiting["run_at"] == "2026-02-21T03:00:00Z"
+    assert reply.plans == 1
+    [waiting] = right.list(object_id="p", status="queued").jobs
+    assert waiting.run_at == "2026-02-21T03:00:00Z"
     assert check(right.calls.store, machine.right) == []
 
 
@@ -282,7 +283,7 @@ def test_every_process_follows_the_corrected_time_and_the_wrong_clock_is_rejecte
 
     for n, scheduler in enumerate((third, right, machine.process())):
         job = defer(scheduler, f"after {n}")
-        assert abs(parse_utc(job["created_at"]) - machine.right) < 10 * SECOND
+        assert abs(parse_utc(job.created_at) - machine.right) < 10 * SECOND
     with pytest.raises(ClockAhead):
         defer(wrong)
     assert check(right.calls.store, machine.right) == []
@@ -300,8 +301,8 @@ def test_a_clock_corrected_forwards_is_accepted_after_an_operator_sets_the_time(
 
     reply = scheduler.set_time(reason="the clock is right now")
 
-    assert (reply["due"], reply["leases"], reply["kept"], reply["plans"]) == (0, 0, 0, 0)
-    assert scheduler.pull(worker_id="w")["jobs"][0]["job_id"] == job["job_id"]
+    assert (reply.due, reply.leases, reply.kept, reply.plans) == (0, 0, 0, 0)
+    assert scheduler.pull(worker_id="w").jobs[0].job_id == job.job_id
     assert check(scheduler.calls.store, machine.right) == []
 
 
@@ -313,7 +314,7 @@ def test_set_time_requires_a_reason_and_accepts_no_other_field(tmp_path: Path, b
         scheduler.set_time(**body)
 
     assert refused.value.code == code
-    assert scheduler.audit()["events"] == []
+    assert scheduler.audit().events == []
     scheduler.close()
 
 
@@ -327,5 +328,5 @@ def test_a_rejected_process_continues_once_another_has_set_the_time(machine: Mac
 
     machine.process().set_time(reason="the clock is right now")
 
-    assert [job["object_id"] for job in running.pull(worker_id="w")["jobs"]] == ["before"]
-    assert defer(running, "after")["status"] == "queued"
+    assert [job.object_id for job in running.pull(worker_id="w").jobs] == ["before"]
+    assert defer(running, "after").status == "queued"

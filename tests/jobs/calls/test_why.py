@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from pendula.jobs.calls import Calls
-from pendula.jobs.calls.why import REASONS
+from pendula.jobs.messages import WhyReason
 from pendula.jobs.model import JobRefused, Policy, PullOrder
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.protocol import WorkerRow
@@ -47,14 +47,14 @@ def lives(scheduler: Scheduler, clock: ManualClock, *works: tuple[str, str], nam
 
 
 def enqueued(scheduler: Scheduler, **members: Any) -> str:
-    job_id: str = scheduler.enqueue(**{**MEMORY, **members})["job"]["job_id"]
+    job_id: str = scheduler.enqueue(**{**MEMORY, **members}).job.job_id
     return job_id
 
 
 def why_of(scheduler: Scheduler, job_id: str) -> tuple[str, str]:
     reply = scheduler.why(job_id)
-    assert reply["reason"] in REASONS
-    return reply["reason"], reply["sentence"].removeprefix(f"{job_id} ")
+    assert reply.reason in get_args(WhyReason)
+    return reply.reason, reply.sentence.removeprefix(f"{job_id} ")
 
 
 @pytest.mark.req("JOB-USE-8")
@@ -99,10 +99,10 @@ def test_the_turn_follows_the_order_of_the_settings(opened: Open, clock: ManualC
     clock.pass_by(60)
     high = enqueued(weighted, object_id="high", priority="high")
 
-    before = {name: weighted.why(job_id)["facts"]["before"] for name, job_id in (("low", low), ("high", high))}
+    before = {name: weighted.why(job_id).facts["before"] for name, job_id in (("low", low), ("high", high))}
 
     assert before == {"low": 1, "high": 0}
-    assert [job["job_id"] for job in weighted.pull(worker_id="w")["jobs"]] == [high, low]
+    assert [job.job_id for job in weighted.pull(worker_id="w").jobs] == [high, low]
 
 
 @pytest.mark.req("JOB-USE-8")
@@ -149,9 +149,9 @@ def test_a_job_waits_for_its_object(opened: Open, clock: ManualClock) -> None:
 @pytest.mark.req("JOB-USE-8")
 def test_a_running_job_shows_its_worker_and_lease_end(scheduler: Scheduler, clock: ManualClock) -> None:
     job_id = enqueued(scheduler)
-    [job] = scheduler.pull(worker_id="w", lease_sec=30)["jobs"]
+    [job] = scheduler.pull(worker_id="w", lease_sec=30).jobs
     clock.pass_by(10)
-    scheduler.renew(job_id, worker_id="w", lease_token=job["lease_token"], lease_sec=30)
+    scheduler.renew(job_id, worker_id="w", lease_token=job.lease_token, lease_sec=30)
     holds = why_of(scheduler, job_id)
     clock.pass_by(31)
 
@@ -202,14 +202,14 @@ def test_a_job_not_pulled_for_long_waits_for_a_worker_that_handles_it(opened: Op
             "2026-02-20T12:00:00Z."
         ),
     )
-    assert scheduler.why(job_id)["facts"]["unhandled"] == 1
+    assert scheduler.why(job_id).facts["unhandled"] == 1
 
 
 @pytest.mark.req("JOB-USE-3", "JOB-USE-4", "JOB-USE-8")
 def test_a_running_job_shows_its_progress_and_its_cancel_request(scheduler: Scheduler) -> None:
     job_id = enqueued(scheduler)
-    [job] = scheduler.pull(worker_id="w")["jobs"]
-    scheduler.renew(job_id, worker_id="w", lease_token=job["lease_token"], progress=0.4, progress_note="page 4")
+    [job] = scheduler.pull(worker_id="w").jobs
+    scheduler.renew(job_id, worker_id="w", lease_token=job.lease_token, progress=0.4, progress_note="page 4")
     scheduler.cancel(job_id, reason="wrong file")
 
     reason, sentence = why_of(scheduler, job_id)
@@ -217,16 +217,16 @@ def test_a_running_job_shows_its_progress_and_its_cancel_request(scheduler: Sche
         "runs",
         ["40 % of it is done (page 4)", "it was asked to stop at 2026-02-20T12:00:00Z."],
     )
-    facts = scheduler.why(job_id)["facts"]
+    facts = scheduler.why(job_id).facts
     assert (facts["progress"]["note"], facts["cancel_requested_at"]) == ("page 4", "2026-02-20T12:00:00Z")
 
 
 @pytest.mark.req("JOB-USE-3", "JOB-USE-8")
 def test_a_job_cancelled_while_running_names_the_user_and_the_reason(scheduler: Scheduler) -> None:
     job_id = enqueued(scheduler)
-    [job] = scheduler.pull(worker_id="w")["jobs"]
+    [job] = scheduler.pull(worker_id="w").jobs
     scheduler.cancel(job_id, reason="wrong file")
-    scheduler.fail(job_id, error="cancelled: after page 4", cancelled=True, lease_token=job["lease_token"])
+    scheduler.fail(job_id, error="cancelled: after page 4", cancelled=True, lease_token=job.lease_token)
 
     at = "2026-02-20T12:00:00Z"
     assert why_of(scheduler, job_id) == (

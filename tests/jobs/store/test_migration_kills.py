@@ -144,5 +144,5 @@ def test_a_large_migration_killed_at_any_time_can_continue(tmp_path: Path, schem
     store = SqliteStore(path)
     assert store.integrity() == []
     with Scheduler(Calls(store, Policy(), Clock())) as scheduler:
-        assert scheduler.metrics()["jobs"]["queued"] == 2000
+        assert scheduler.metrics().jobs.queued == 2000
     assert versions == sorted(versions)

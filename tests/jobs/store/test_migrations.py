@@ -10,6 +10,7 @@ import pytest
 
 from pendula.jobs import Policy, Scheduler
 from pendula.jobs.calls import Calls
+from pendula.jobs.messages import Job
 from pendula.jobs.model import job_id
 from pendula.jobs.store import sqlite
 from pendula.jobs.store.file import opening
@@ -57,10 +58,10 @@ def all_of(scheduler: Scheduler) -> Iterator[Any]:
     """The content of a store as its calls show it."""
     yield scheduler.list(limit=1000)
     yield scheduler.audit(limit=1000)
-    yield scheduler.metrics()["jobs"]
-    for job in scheduler.list(limit=1000)["jobs"]:
-        yield scheduler.history(job["job_id"])
-        yield scheduler.list(object_type=job["object_type"], object_id=job["object_id"])
+    yield scheduler.metrics().jobs
+    for job in scheduler.list(limit=1000).jobs:
+        yield scheduler.history(job.job_id)
+        yield scheduler.list(object_type=job.object_type, object_id=job.object_id)
     for status in ("queued", "running", "succeeded", "failed", "dead_letter"):
         yield scheduler.list(status=status)
 
@@ -92,8 +93,8 @@ def test_a_store_of_an_older_version_keeps_its_content_and_continues(
     assert list(all_of(scheduler)) == before
     assert check(store) == []
     clock.pass_by(DAY)
-    while jobs := scheduler.pull(worker_id="w", limit=2)["jobs"]:
-        scheduler.ack_batch([{"job_id": job["job_id"], "result": "succeeded"} | proof(job) for job in jobs])
+    while jobs := scheduler.pull(worker_id="w", limit=2).jobs:
+        scheduler.ack_batch([{"job_id": job.job_id, "result": "succeeded"} | proof(job) for job in jobs])
     scheduler.enqueue(object_type="memory", object_id="after", action="verify")
     clock.pass_by(40 * DAY)
     assert retain(scheduler.calls).removed["succeeded"] > 3
@@ -101,8 +102,8 @@ def test_a_store_of_an_older_version_keeps_its_content_and_continues(
     scheduler.close()
 
 
-def proof(job: dict[str, Any]) -> dict[str, str]:
-    return {"worker_id": job["worker_id"], "lease_token": job["lease_token"]}
+def proof(job: Job) -> dict[str, Any]:
+    return {"worker_id": job.worker_id, "lease_token": job.lease_token}
 
 
 @pytest.mark.req("JOB-STO-8")
@@ -225,14 +226,14 @@ def assert_many_come_through(folder: Path, count: int) -> None:
     with_many(folder / "old.db", count)
 
     with Scheduler(Calls(SqliteStore(folder / "old.db"), Policy(pull_max_limit=1000), Clock())) as scheduler:
-        by_status = scheduler.metrics()["jobs"]
-        oldest = scheduler.pull(worker_id="w", limit=3)["jobs"]
-        of_queue = scheduler.pull(worker_id="w", limit=3, queues=["q2"])["jobs"]
+        by_status = scheduler.metrics().jobs
+        oldest = scheduler.pull(worker_id="w", limit=3).jobs
+        of_queue = scheduler.pull(worker_id="w", limit=3, queues=["q2"]).jobs
 
     assert version_of(folder / "old.db") == 3
-    assert (by_status["queued"], by_status["succeeded"]) == (count // 10, count - count // 10)
-    assert [job["job_id"] for job in oldest] == [job_id(count - skipped) for skipped in (0, 10, 20)]
-    assert {job["queue"] for job in of_queue} == {"q2"}
+    assert (by_status.queued, by_status.succeeded) == (count // 10, count - count // 10)
+    assert [job.job_id for job in oldest] == [job_id(count - skipped) for skipped in (0, 10, 20)]
+    assert {job.queue for job in of_queue} == {"q2"}
 
 
 @pytest.mark.req("JOB-STO-8")

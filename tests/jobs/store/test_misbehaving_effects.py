@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pendula.jobs.calls import Calls
+from pendula.jobs.messages import Job
 from pendula.jobs.model import Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.protocol import (
@@ -42,10 +43,10 @@ def client(tmp_path: Path) -> Iterator[Scheduler]:
         yield client
 
 
-def delivered(client: Scheduler) -> dict[str, Any]:
+def delivered(client: Scheduler) -> Job:
     client.enqueue(**MEMORY)
-    [job] = client.pull(worker_id="w")["jobs"]
-    return dict(job)
+    [job] = client.pull(worker_id="w").jobs
+    return job
 
 
 def notes(client: Scheduler) -> list[str]:
@@ -59,10 +60,10 @@ def note(transaction: Transaction, key: str = "good") -> None:
     transaction.execute("INSERT INTO notes VALUES (?)", [key])
 
 
-def assert_nothing_of_it(client: Scheduler, job: dict[str, Any]) -> None:
+def assert_nothing_of_it(client: Scheduler, job: Job) -> None:
     """Nothing was written, the job can be retried, and the store serves the next call."""
     assert notes(client) == []
-    assert client.calls.store.read(lambda look: look.effect(job["idempotency_key"])) is None
+    assert client.calls.store.read(lambda look: look.effect(job.idempotency_key)) is None
     assert once(client.calls, job, note) is None
     assert notes(client) == ["good"]
     assert check(client.calls.store) == []
@@ -177,13 +178,13 @@ def test_an_effect_that_ends_its_transaction_is_not_applied_even_if_it_continues
     client: Scheduler, effect: Effect
 ) -> None:
     job = delivered(client)
-    before = client.audit()["events"]
+    before = client.audit().events
 
     with pytest.raises(TransactionGone):
         once(client.calls, job, effect)
 
-    assert client.audit()["events"] == before
-    assert client.metrics()["jobs"]["queued"] == 0
+    assert client.audit().events == before
+    assert client.metrics().jobs.queued == 0
     assert_nothing_of_it(client, job)
 
 
@@ -219,8 +220,8 @@ def test_a_full_disk_within_an_effect_cannot_be_swallowed(client: Scheduler) -> 
         lambda client, job: client.defer("memory", "m", "verify"),
         lambda client, job: client.pull(worker_id="w"),
         lambda client, job: client.pull(worker_id="w", wait_ms=60_000),
-        lambda client, job: client.ack(job["job_id"], result="succeeded"),
-        lambda client, job: client.renew(job["job_id"], worker_id="w", lease_token=job["lease_token"]),
+        lambda client, job: client.ack(job.job_id, result="succeeded"),
+        lambda client, job: client.renew(job.job_id, worker_id="w", lease_token=job.lease_token),
         lambda client, job: once(client.calls, job, lambda _: None),
         lambda client, job: contextvars.Context().run(client.defer, "memory", "m", "verify"),
         lambda client, job: asyncio.run(asyncio.to_thread(client.defer, "memory", "m", "verify")),
@@ -229,7 +230,7 @@ def test_a_full_disk_within_an_effect_cannot_be_swallowed(client: Scheduler) -> 
     ids=["defer", "pull", "waiting", "ack", "renew", "once", "no context", "inherited context", "close"],
 )
 def test_a_store_call_inside_an_effect_is_rejected_at_once(
-    client: Scheduler, call: Callable[[Scheduler, dict[str, Any]], object]
+    client: Scheduler, call: Callable[[Scheduler, Job], object]
 ) -> None:
     job = delivered(client)
     codes: list[str] = []
@@ -239,7 +240,7 @@ def test_a_store_call_inside_an_effect_is_rejected_at_once(
             call(client, job)
         codes.append(refused.value.code)
         note(transaction, "good")
-        return len(client.list()["jobs"])
+        return len(client.list().jobs)
 
     assert once(client.calls, job, effect) == 1
     assert codes == ["write_inside_effect"]
@@ -277,7 +278,7 @@ def test_a_heartbeat_inside_an_effect_does_not_cost_the_lease(client: Scheduler)
     tally = Worker(client, decays(decay), worker_id="w", max_jobs=1).run()
 
     assert tally.succeeded == 1
-    assert client.list()["jobs"][0]["outcome"] == "done"
+    assert client.list().jobs[0].outcome == "done"
 
 
 # Effects that are slow or never return
@@ -369,7 +370,7 @@ def test_an_exception_of_an_effect_is_raised_to_its_caller_only(client: Schedule
         thread.join(240)
 
     assert answers == [raised]
-    assert client.metrics()["jobs"]["queued"] == 3
+    assert client.metrics().jobs.queued == 3
     assert_nothing_of_it(client, job)
 
 
@@ -405,8 +406,8 @@ def test_an_effect_sees_context_variables_and_thread_locals_of_its_job(client: S
     started = threading.Barrier(8, timeout=240)
     seen: list[tuple[str, str, int]] = []
 
-    def work(job: dict[str, Any]) -> None:
-        mine = job["job_id"]
+    def work(job: Job) -> None:
+        mine = job.job_id
         name.set(mine)
         local.name = mine
         with closing(sqlite3.connect(":memory:")) as own:
@@ -415,14 +416,14 @@ def test_an_effect_sees_context_variables_and_thread_locals_of_its_job(client: S
 
     for number in range(8):
         client.defer("memory", f"m{number}", "verify")
-    jobs = client.pull(worker_id="w", limit=8)["jobs"]
+    jobs = client.pull(worker_id="w", limit=8).jobs
     threads = [threading.Thread(target=work, args=(job,)) for job in jobs]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(240)
 
-    assert sorted(seen) == sorted((job["job_id"], job["job_id"], 2) for job in jobs)
+    assert sorted(seen) == sorted((job.job_id, job.job_id, 2) for job in jobs)
 
 
 # Closing the store

@@ -33,7 +33,7 @@ from tests.waiting import line_of, status_of
 __all__ = ["watched"]
 
 ROOT = Path(__file__).resolve().parents[3]
-JOB = {"object_type": "memory", "object_id": "m", "action": "verify"}
+JOB: dict[str, Any] = {"object_type": "memory", "object_id": "m", "action": "verify"}
 FULL, NORMAL = 2, 1
 
 
@@ -251,12 +251,12 @@ def test_calls_blocked_by_a_foreign_writer_are_busy_and_change_nothing(tmp_path:
             scheduler.enqueue(**JOB, idempotency_key="k")
         with pytest.raises(StorageBusy):
             scheduler.pull(worker_id="w")
-        shown = scheduler.metrics()["jobs_due_count"]
+        shown = scheduler.metrics().jobs_due_count
 
     assert (busy.value.code, busy.value.status) == ("storage_busy", 503)
     assert shown == 1
     assert everything(str(path)) == before
-    assert scheduler.enqueue(**JOB, idempotency_key="k")["deduplicated"] is False
+    assert scheduler.enqueue(**JOB, idempotency_key="k").deduplicated is False
     scheduler.close()
 
 
@@ -311,18 +311,18 @@ def test_a_migration_waits_for_another_writer_and_logs_it(tmp_path: Path, monkey
 def test_a_store_opened_by_a_link_uses_the_same_turnstile(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
     scheduler.enqueue(**JOB)
-    [job] = scheduler.pull(worker_id="w")["jobs"]
+    [job] = scheduler.pull(worker_id="w").jobs
     (tmp_path / "elsewhere").mkdir()
     link = tmp_path / "elsewhere" / "link.db"
     link.symlink_to(tmp_path / "jobs.db")
 
     with Scheduler.open(link) as linked:
         with pytest.raises(WriteInsideEffect):
-            once(scheduler.calls, job, lambda _: linked.defer("memory", "m", "verify")["job_id"])
+            once(scheduler.calls, job, lambda _: linked.defer("memory", "m", "verify").job_id)
         linked.defer("memory", "m", "verify")
 
     assert [entry.name for entry in link.parent.iterdir()] == ["link.db"]
-    assert scheduler.count() == {"count": 2}
+    assert scheduler.count().count == 2
     scheduler.close()
 
 
@@ -431,7 +431,7 @@ def test_a_backup_taken_during_writes_is_complete_and_of_one_moment(tmp_path: Pa
     assert steps > 2
     assert check(copy) == []
     assert 4000 <= len(copy.read(lambda look: look.jobs(Listing(10_000)))) < 4000 + steps
-    assert scheduler.metrics()["jobs"]["queued"] == 4000 + steps
+    assert scheduler.metrics().jobs.queued == 4000 + steps
     for store in (copy, other):
         store.close()
     scheduler.close()

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from pendula.jobs import JobRefused
+from pendula.jobs import JobRefused, messages
+from pendula.jobs.messages import Enqueue
 from pendula.jobs.model import Actor, Job, Policy
 from pendula.jobs.reasons import stated
-from pendula.jobs.requests import Enqueue
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.protocol import Listing, ObjectRow, Writer
 from pendula.jobs.store.sqlite import SqliteStore, StoreUnusable
@@ -25,7 +25,7 @@ from tests.waiting import SECONDS, joined
 
 __all__ = ["watched"]
 
-JOB = {"object_type": "memory", "action": "verify"}
+JOB: dict[str, Any] = {"object_type": "memory", "action": "verify"}
 ANN = Actor("user", "ann")
 Setup = Callable[[Scheduler, Clock], Callable[[], Any]]
 
@@ -73,9 +73,10 @@ def test_sixty_four_callers_share_one_commit(tmp_path: Path) -> None:
         [lambda number=number: scheduler.enqueue(**JOB, object_id=f"m{number}") for number in range(64)],  # type: ignore[misc]
     )
 
+    stored = [answer for answer in answers if isinstance(answer, messages.Enqueued)]
     assert store.commits == 1
-    assert [answer["job"]["object_id"] for answer in answers] == [f"m{number}" for number in range(64)]  # type: ignore[index]
-    assert len({answer["job"]["job_id"] for answer in answers}) == 64  # type: ignore[index]
+    assert [answer.job.object_id for answer in stored] == [f"m{number}" for number in range(64)]
+    assert len({answer.job.job_id for answer in stored}) == 64
     assert check(store) == []
     scheduler.close()
 
@@ -118,12 +119,12 @@ def test_the_failure_of_one_caller_rolls_back_only_its_own_part(tmp_path: Path, 
 
     good = [number for number in range(6) if number not in spoiled]
     jobs = [job for job in answers if isinstance(job, Job)]
-    events = scheduler.audit()["events"]
+    events = scheduler.audit().events
     assert [isinstance(answer, Spoiled) for answer in answers] == [number in spoiled for number in range(6)]
     assert [job.object_id for job in jobs] == [f"m{number}" for number in good]
     assert [job.seq for job in jobs] == list(range(2, 2 + len(good)))
-    assert [event["metadata"].get("request_id") for event in events[1:]] == [f"r{n}" for n in good for _ in range(3)]
-    assert scheduler.metrics()["alerts_waiting"] == len(good)
+    assert [event.metadata.get("request_id") for event in events[1:]] == [f"r{n}" for n in good for _ in range(3)]
+    assert scheduler.metrics().alerts_waiting == len(good)
     for number in range(6):
         row = store.read(lambda look, name=f"m{number}": look.object("memory", name))  # type: ignore[misc]
         assert (row is not None) == (number in good)
@@ -152,7 +153,7 @@ def test_a_file_error_is_raised_to_every_caller_of_the_commit(tmp_path: Path) ->
 
     assert [type(answer) for answer in answers] == [StoreUnusable] * 3
     assert store.read(lambda look: look.jobs(Listing(10))) == []
-    assert scheduler.enqueue(**JOB, object_id="later")["deduplicated"] is False
+    assert scheduler.enqueue(**JOB, object_id="later").deduplicated is False
     assert check(store) == []
     scheduler.close()
 
@@ -190,7 +191,7 @@ def test_a_caller_interrupted_in_the_queue_does_not_stop_the_queue(tmp_path: Pat
     later.join(240)
 
     assert not later.is_alive(), "the queue is no longer served"
-    assert "later" in {job["object_id"] for job in scheduler.list()["jobs"]}
+    assert "later" in {job.object_id for job in scheduler.list().jobs}
     assert check(store) == []
     scheduler.close()
 
@@ -224,8 +225,8 @@ def pulling(scheduler: Scheduler, clock: Clock) -> Callable[[], Any]:
 
 def held(scheduler: Scheduler, **members: Any) -> dict[str, Any]:
     scheduler.enqueue(**JOB, object_id="m", **members)
-    [job] = scheduler.pull(worker_id="w")["jobs"]
-    return {"job_id": job["job_id"], "worker_id": "w", "lease_token": job["lease_token"]}
+    [job] = scheduler.pull(worker_id="w").jobs
+    return {"job_id": job.job_id, "worker_id": "w", "lease_token": job.lease_token}
 
 
 def acking(scheduler: Scheduler, clock: Clock) -> Callable[[], Any]:
@@ -259,7 +260,7 @@ def releasing(scheduler: Scheduler, clock: Clock) -> Callable[[], Any]:
 
 
 def cancelling(scheduler: Scheduler, clock: Clock) -> Callable[[], Any]:
-    job_id = scheduler.enqueue(**JOB, object_id="m")["job"]["job_id"]
+    job_id = scheduler.enqueue(**JOB, object_id="m").job.job_id
     return lambda: scheduler.cancel(job_id, reason="x")
 
 
@@ -380,7 +381,7 @@ def test_a_call_that_changes_nothing_writes_nothing(tmp_path: Path) -> None:
 def test_an_error_of_an_effects_own_database_fails_no_other_caller(tmp_path: Path, raised: sqlite3.Error) -> None:
     scheduler, _ = opened(tmp_path)
     scheduler.enqueue(object_type="memory", object_id="m", action="verify")
-    [job] = scheduler.pull(worker_id="w")["jobs"]
+    [job] = scheduler.pull(worker_id="w").jobs
     calls = scheduler.calls
     entered, go_on = threading.Event(), threading.Event()
     answers: list[Any] = []
@@ -415,9 +416,10 @@ def test_an_error_of_an_effects_own_database_fails_no_other_caller(tmp_path: Pat
 
     failed = [answer for answer in answers if isinstance(answer, Exception)]
     assert [type(answer) for answer in failed] == [EffectFailed]
-    assert [answer.status for answer in answers if not isinstance(answer, Exception)] == [201] * 3
-    assert len(scheduler.list()["jobs"]) == 4
-    assert scheduler.calls.store.read(lambda look: look.effect(job["idempotency_key"])) is None
+    stored = [answer for answer in answers if isinstance(answer, messages.Enqueued)]
+    assert [answer.deduplicated for answer in stored] == [False] * 3
+    assert len(scheduler.list().jobs) == 4
+    assert scheduler.calls.store.read(lambda look: look.effect(job.idempotency_key)) is None
     scheduler.close()
 
 

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from msgspec.structs import astuple, replace
 
-from pendula.jobs import decide
+from pendula.jobs import decide, messages
+from pendula.jobs.messages import Enqueue
 from pendula.jobs.model import SECOND, Job, Policy, PullOrder
-from pendula.jobs.requests import Enqueue
 from pendula.jobs.scheduler import Scheduler
 from tests.jobs.stores import NOON, Clock, opened
 from tests.jobs.watched_connections import watched, watching
 
 __all__ = ["watched"]
 
-JOB = {"object_type": "memory", "action": "verify"}
+JOB: dict[str, Any] = {"object_type": "memory", "action": "verify"}
 DAY = 86_400 * SECOND
 FEW, MANY, VERY_MANY = 1000, 20_000, 1_000_000
 POLICIES = {
@@ -69,15 +69,15 @@ def used(folder: Path, rows: Iterator[Job], policy: Policy | None = None) -> tup
 
 def calls(scheduler: Scheduler, clock: Clock) -> dict[str, Callable[[], Any]]:
     """Every call whose cost must not depend on the number of stored jobs, in order."""
-    held: list[dict[str, Any]] = []
+    held: list[messages.Job] = []
 
-    def proof() -> dict[str, str]:
+    def proof() -> dict[str, Any]:
         job = held.pop()
-        return {"job_id": job["job_id"], "lease_token": job["lease_token"], "worker_id": job["worker_id"]}
+        return {"job_id": job.job_id, "lease_token": job.lease_token, "worker_id": job.worker_id}
 
     return {
         "pull with an expired lease": lambda: scheduler.pull(worker_id="w", limit=10, lease_sec=1000),
-        "pull": lambda: held.extend(scheduler.pull(worker_id="w", limit=100, lease_sec=1000)["jobs"]),
+        "pull": lambda: held.extend(scheduler.pull(worker_id="w", limit=100, lease_sec=1000).jobs),
         "pull of nothing": lambda: scheduler.pull(worker_id="w", actions=["archive"]),
         "pull of an empty queue": lambda: scheduler.pull(worker_id="w", queues=["empty", "other"]),
         "pull of some": lambda: scheduler.pull(worker_id="w", limit=2, actions=["archive", "verify"], lease_sec=1),
@@ -88,13 +88,13 @@ def calls(scheduler: Scheduler, clock: Clock) -> dict[str, Callable[[], Any]]:
         "enqueue": lambda: scheduler.enqueue(**JOB, object_id="new"),
         "duplicate": lambda: [scheduler.enqueue(**JOB, object_id="k", idempotency_key="k") for _ in range(2)],
         "metrics": scheduler.metrics,
-        "history": lambda: scheduler.history(held[0]["job_id"]),
-        "show": lambda: scheduler.show(held[0]["job_id"]),
+        "history": lambda: scheduler.history(held[0].job_id),
+        "show": lambda: scheduler.show(held[0].job_id),
         "list": lambda: scheduler.list(limit=5),
         "list of dead letters": lambda: scheduler.list(status="dead_letter", limit=5),
         "list of running jobs": lambda: scheduler.list(status="running", limit=5),
         "list of an object": lambda: scheduler.list(object_type="memory", object_id="due_7"),
-        "audit of a job": lambda: scheduler.audit(job_id=held[0]["job_id"]),
+        "audit of a job": lambda: scheduler.audit(job_id=held[0].job_id),
         "reclaim": scheduler.calls.reclaim,
         "next time": lambda: scheduler.calls.store.read(lambda look: look.next_time()),
     }
@@ -202,13 +202,14 @@ def is_dear(sql: str, step: str) -> bool:
 def test_a_list_of_waiting_jobs_sorts_only_numbers_and_reads_only_the_newest_rows(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
     over = [{"object_type": "memory", "object_id": f"over{n}", "action": "verify"} for n in range(60)]
-    for entry in scheduler.enqueue_batch(over)["results"]:
-        scheduler.cancel(entry["job"]["job_id"])
+    for entry in scheduler.enqueue_batch(over).results:
+        assert entry.job is not None
+        scheduler.cancel(entry.job.job_id)
     scheduler.enqueue_batch([{**one, "object_id": f"waits{n}"} for n, one in enumerate(over[:4])])
     statements: list[tuple[str, Any]] = []
 
     with watching(lambda connection, sql, parameters: statements.append((sql, parameters))):
-        waiting = [job["object_id"] for job in scheduler.list(status="queued", limit=2)["jobs"]]
+        waiting = [job.object_id for job in scheduler.list(status="queued", limit=2).jobs]
 
     steps = [step for sql, values in statements if "status = 'queued'" in sql for step in plan(scheduler, sql, values)]
     assert waiting == ["waits3", "waits2"]

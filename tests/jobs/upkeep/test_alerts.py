@@ -28,9 +28,9 @@ def client(tmp_path: Path) -> Iterator[Virtual]:
 def dead_letter(client: Virtual, name: str, **members: Any) -> str:
     """Make a dead letter; returns the id of its alert."""
     client.enqueue(**{**MEMORY, "object_id": name}, max_attempts=1, **members)
-    [job] = client.pull(worker_id="w1")["jobs"]
-    client.fail(job["job_id"], error="poison", lease_token=job["lease_token"])
-    return f"dead_letter:{job['job_id']}:1"
+    [job] = client.pull(worker_id="w1").jobs
+    client.fail(job.job_id, error="poison", lease_token=job.lease_token)
+    return f"dead_letter:{job.job_id}:1"
 
 
 def waiting(client: Virtual) -> int:
@@ -65,16 +65,14 @@ def test_an_alert_has_the_specified_form_and_is_delivered_once(client: Virtual) 
     alerts.deliver()
     alerts.deliver()
 
-    [job] = client.list()["jobs"]
+    [job] = client.list().jobs
     [alert] = seen
-    [event] = [
-        record for record in client.history(job["job_id"])["events"] if record["after"].get("status") == "dead_letter"
-    ]
+    [event] = [record for record in client.history(job.job_id).events if record.after.get("status") == "dead_letter"]
     assert alert == {
         "alert": "job.dead_letter",
         "alert_id": alert_id,
         "severity": "critical",
-        "job_id": job["job_id"],
+        "job_id": job.job_id,
         "object_type": "memory",
         "object_id": "mem_1",
         "action": "decay",
@@ -82,8 +80,8 @@ def test_an_alert_has_the_specified_form_and_is_delivered_once(client: Virtual) 
         "attempt": 1,
         "max_attempts": 1,
         "last_error": "poison",
-        "audit_event_id": event["id"],
-        "at": job["updated_at"],
+        "audit_event_id": event.id,
+        "at": job.updated_at,
     }
     assert waiting(client) == 0
 
@@ -199,12 +197,12 @@ def test_a_hanging_sink_delays_no_call(client: Virtual) -> None:
     alerts.start()
     assert entered.wait(240)
     client.enqueue(**{**MEMORY, "object_id": "mem_2"})
-    [job] = client.pull(worker_id="w1")["jobs"]
-    done = client.ack(job["job_id"], result="succeeded", lease_token=job["lease_token"])
+    [job] = client.pull(worker_id="w1").jobs
+    done = client.ack(job.job_id, result="succeeded", lease_token=job.lease_token)
     release.set()
     alerts.close()
 
-    assert done["job"]["status"] == "succeeded"
+    assert done.job.status == "succeeded"
 
 
 @pytest.mark.req("JOB-FAIL-7")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pendula.jobs import Context, Handlers, Scheduler, Worker, handler
-from pendula.jobs.plans import Recurring
+from pendula.jobs.messages import Recurring
 from pendula.jobs.settings_file import Configured
 from pendula.jobs.upkeep.background_services import in_background
 
@@ -21,10 +21,10 @@ def verify(context: Context) -> None:
 @pytest.mark.req("JOB-USE-7")
 def test_plans_of_the_settings_are_served_within_the_block(tmp_path: Path) -> None:
     with Scheduler.open(tmp_path / "jobs.db") as scheduler, in_background(scheduler, Configured(recurring=(NIGHTLY,))):
-        [plan] = scheduler.plans()["plans"]
+        [plan] = scheduler.plans().plans
 
-        assert (plan["name"], plan["source"]) == ("nightly", "settings")
-        assert scheduler.show(plan["job_id"])["job"]["status"] == "queued"
+        assert (plan.name, plan.source) == ("nightly", "settings")
+        assert scheduler.show(str(plan.job_id)).job.status == "queued"
 
 
 def test_the_alert_of_a_dead_letter_is_sent_before_the_block_exits(
@@ -36,5 +36,5 @@ def test_the_alert_of_a_dead_letter_is_sent_before_the_block_exits(
             scheduler.defer("memory", "mem_1", "verify", max_attempts=1)
             Worker(scheduler, Handlers([verify]), once=True).run()
 
-        assert scheduler.metrics()["alerts_waiting"] == 0
+        assert scheduler.metrics().alerts_waiting == 0
     assert "job.dead_letter" in caplog.text

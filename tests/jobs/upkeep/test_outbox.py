@@ -15,8 +15,8 @@ ELSEWHERE = Policy(objects_elsewhere=True, auto_followup=False)
 def acked(scheduler: Scheduler, clock: Clock, object_id: str, in_sec: int) -> None:
     """Ack one job of the object, with its next time `in_sec` ahead."""
     scheduler.enqueue(object_type="memory", object_id=object_id, action="decay")
-    [job] = scheduler.pull(worker_id="w")["jobs"]
-    scheduler.ack(job["job_id"], result="succeeded", next_action_at=clock.text(in_sec), lease_token=job["lease_token"])
+    [job] = scheduler.pull(worker_id="w").jobs
+    scheduler.ack(job.job_id, result="succeeded", next_action_at=clock.text(in_sec), lease_token=job.lease_token)
 
 
 def waiting(scheduler: Scheduler) -> list[Any]:
@@ -30,7 +30,7 @@ def test_an_ack_and_its_write_back_are_one_transaction(tmp_path: Path) -> None:
     [first] = waiting(scheduler)
 
     assert (first["object_id"], first["version"], first["fence"]) == ("m1", 1, 1)
-    assert first["next_action_at"] == scheduler.object("memory", "m1")["next_action_at"]
+    assert first["next_action_at"] == scheduler.object("memory", "m1").next_action_at
     with pytest.raises(JobRefused):
         scheduler.ack(first["job_id"], result="succeeded", next_action_at=clock.text(90), lease_token="lt_other")
     assert len(waiting(scheduler)) == 1

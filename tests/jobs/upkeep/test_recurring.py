@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from pendula.jobs.messages import Pulled, Recurring
 from pendula.jobs.model import JobRefused, Priority
-from pendula.jobs.plans import Recurring
 from pendula.jobs.upkeep.recurring import Recurrences
 from pendula.kernel.time import format_utc
 from tests.jobs.workers import Virtual, close_all, virtual
@@ -23,7 +24,7 @@ def client(tmp_path: Path) -> Iterator[Virtual]:
 
 
 def waiting(client: Virtual) -> list[str]:
-    return sorted(job["run_at"] for job in client.list()["jobs"])
+    return sorted(job.run_at for job in client.list().jobs)
 
 
 def test_the_next_occurrence_is_always_stored_exactly_once(client: Virtual) -> None:
@@ -47,11 +48,11 @@ def test_the_next_occurrence_is_always_stored_exactly_once(client: Virtual) -> N
 def test_an_occurrence_is_the_job_described_by_its_entry(client: Virtual) -> None:
     Recurrences(client.calls, [HOURLY]).enqueue_next()
 
-    [job] = client.list()["jobs"]
+    [job] = client.list().jobs
     names = ("object_type", "object_id", "action", "priority", "max_attempts", "queue", "run_at")
     expected = ["memory", "mem_1", "decay", "high", 5, "slow", "2026-02-20T13:00:00Z"]
-    assert [job[name] for name in names] == expected
-    assert job["idempotency_key"] == "recurring:hourly:memory:mem_1:decay:2026-02-20T13:00:00Z"
+    assert [getattr(job, name) for name in names] == expected
+    assert job.idempotency_key == "recurring:hourly:memory:mem_1:decay:2026-02-20T13:00:00Z"
 
 
 def test_without_entries_no_job_is_stored(client: Virtual) -> None:
@@ -65,7 +66,8 @@ def test_the_thread_enqueues_and_stops(client: Virtual) -> None:
     reply = client.calls.pull({"worker_id": "w1", "now": "2026-02-20T13:00:00Z", "wait_ms": 20_000})
     recurrences.close()
 
-    assert reply.body["count"] == 1  # type: ignore[union-attr]
+    assert isinstance(reply, Pulled)
+    assert reply.count == 1
 
 
 @pytest.mark.req("JOB-USE-7")
@@ -104,13 +106,13 @@ def test_a_pause_survives_the_process_that_has_the_entry(client: Virtual) -> Non
         Recurrences(client.calls, [HOURLY]).enqueue_next()
         client.clock.pass_by(3600)
 
-    assert client.list(status="queued")["jobs"] == []
-    assert client.plans()["plans"][0]["paused_by"] == "local"
+    assert client.list(status="queued").jobs == []
+    assert client.plans().plans[0].paused_by == "local"
 
 
 def test_a_plan_of_a_settings_file_can_only_be_changed_there(client: Virtual) -> None:
     Recurrences(client.calls, [HOURLY]).enqueue_next()
-    body = {"cron": "@daily", "object_type": "memory", "object_id": "m", "action": "decay"}
+    body: dict[str, Any] = {"cron": "@daily", "object_type": "memory", "object_id": "m", "action": "decay"}
 
     codes = []
     for call, members in ((client.put_plan, body), (client.remove_plan, {})):
@@ -126,19 +128,19 @@ def test_a_plan_missing_from_every_settings_file_is_idle_and_can_be_removed(clie
     for _ in range(3):
         running.enqueue_next()
         client.clock.pass_by(601)
-    kept = client.plans()["plans"][0]["next_at"]
+    kept = client.plans().plans[0].next_at
     client.clock.pass_by(2000)
 
-    [plan] = client.plans()["plans"]
-    assert (kept is not None, plan["next_at"]) == (True, None)
-    assert client.remove_plan("hourly")["removed"]
+    [plan] = client.plans().plans
+    assert (kept is not None, plan.next_at) == (True, None)
+    assert client.remove_plan("hourly").removed
 
 
 def test_a_changed_entry_withdraws_the_waiting_occurrence(client: Virtual) -> None:
     Recurrences(client.calls, [HOURLY]).enqueue_next()
     Recurrences(client.calls, [replace(HOURLY, cron="15 * * * *")]).enqueue_next()
 
-    assert [job["run_at"] for job in client.list(status="queued")["jobs"]] == ["2026-02-20T12:15:00Z"]
+    assert [job.run_at for job in client.list(status="queued").jobs] == ["2026-02-20T12:15:00Z"]
 
 
 def test_two_files_with_different_entries_of_one_name_do_not_alternate(client: Virtual) -> None:
@@ -147,5 +149,5 @@ def test_two_files_with_different_entries_of_one_name_do_not_alternate(client: V
         old.enqueue_next()
         new.enqueue_next()
 
-    assert len(client.list()["jobs"]) == 2
-    assert [job["run_at"] for job in client.list(status="queued")["jobs"]] == ["2026-02-20T12:15:00Z"]
+    assert len(client.list().jobs) == 2
+    assert [job.run_at for job in client.list(status="queued").jobs] == ["2026-02-20T12:15:00Z"]

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from pendula.governance import governed
-from pendula.jobs import JobRefused, Policy, Scheduler
-from pendula.jobs.calls import Caller, Reply
+from pendula.jobs import JobRefused, Policy, Scheduler, messages
+from pendula.jobs.calls import Caller
+from pendula.jobs.messages import Freed, plain
 from pendula.jobs.model import Actor, Code, Refused, Status
 from pendula.jobs.store.protocol import Effect, Store, Writer
 from pendula.jobs.store.tables.reader import SqliteReader
-from pendula.jobs.upkeep.retention import STEP_NS, RetentionService, free_key, retain
+from pendula.jobs.upkeep.retention import STEP_NS, RetentionService, retain
 from pendula.jobs.upkeep.verification import check, replay
 from pendula.kernel.errors import WrongUsage
 from tests.jobs.stores import Clock, opened
@@ -39,27 +40,27 @@ def enqueue(scheduler: Scheduler, count: int, **members: Any) -> list[str]:
     ]
     ids = []
     for first in range(0, count, 1000):
-        results = scheduler.enqueue_batch(jobs[first : first + 1000])["results"]
-        ids += [result["job"]["job_id"] for result in results]
+        results = scheduler.enqueue_batch(jobs[first : first + 1000]).results
+        ids += [result.job.job_id for result in results if result.job is not None]
     return ids
 
 
 def finish(scheduler: Scheduler) -> None:
     """Ack every due job."""
-    while jobs := scheduler.pull(worker_id="w", limit=1000)["jobs"]:
-        scheduler.ack_batch([{"job_id": job["job_id"], "result": "succeeded"} for job in jobs])
+    while jobs := scheduler.pull(worker_id="w", limit=1000).jobs:
+        scheduler.ack_batch([{"job_id": job.job_id, "result": "succeeded"} for job in jobs])
 
 
 def die(scheduler: Scheduler) -> str:
     """Make one dead letter."""
     scheduler.enqueue(object_type="memory", object_id="poison", action="decay", max_attempts=1)
-    [job] = scheduler.pull(worker_id="w")["jobs"]
-    scheduler.fail(job["job_id"], error="x")
-    return str(job["job_id"])
+    [job] = scheduler.pull(worker_id="w").jobs
+    scheduler.fail(job.job_id, error="x")
+    return str(job.job_id)
 
 
 def statuses(scheduler: Scheduler) -> dict[str, int]:
-    return {status: number for status, number in scheduler.metrics()["jobs"].items() if number}
+    return {status: number for status, number in plain(scheduler.metrics().jobs).items() if number}
 
 
 @pytest.mark.req("JOB-STO-13")
@@ -67,10 +68,10 @@ def test_governance_data_of_a_removed_job_is_removed_with_it(store: tuple[Schedu
     scheduler, clock = store
     governed(scheduler).create("memory", "m", evidence_refs=["ev_1"])
     clock.pass_by(DAY)
-    [job] = scheduler.pull(worker_id="w")["jobs"]
-    governed(scheduler).begin(job["job_id"], lease_token=job["lease_token"])
+    [job] = scheduler.pull(worker_id="w").jobs
+    governed(scheduler).begin(job.job_id, lease_token=job.lease_token)
     verdict: Any = {"finding": "passed", "reason": "looked into"}
-    governed(scheduler).finish(job["job_id"], lease_token=job["lease_token"], **verdict)
+    governed(scheduler).finish(job.job_id, lease_token=job.lease_token, **verdict)
     clock.pass_by(31 * DAY)
     retain(scheduler.calls)
 
@@ -92,7 +93,7 @@ def test_jobs_finished_longer_than_the_configured_days_are_removed(store: tuple[
     done = retain(scheduler.calls)
 
     assert (done.removed, done.steps) == ({"succeeded": 1, "failed": 0}, 1)
-    assert [job["job_id"] for job in scheduler.list()["jobs"]] == [young]
+    assert [job.job_id for job in scheduler.list().jobs] == [young]
     with pytest.raises(JobRefused, match=old):
         scheduler.show(old)
 
@@ -127,8 +128,8 @@ def test_waiting_running_and_dead_letter_jobs_are_never_removed_by_age(store: tu
 
     assert sum(done.removed.values()) == 0
     assert statuses(scheduler) == {"queued": 1, "running": 1, "dead_letter": 1}
-    assert scheduler.show(running)["job"]["status"] == "running"
-    assert scheduler.show(dead)["job"]["status"] == "dead_letter"
+    assert scheduler.show(running).job.status == "running"
+    assert scheduler.show(dead).job.status == "dead_letter"
 
 
 @pytest.mark.req("JOB-STO-13")
@@ -149,14 +150,14 @@ def test_counts_are_right_after_a_removal_and_the_trail_is_intact(store: tuple[S
     scheduler, clock = store
     enqueue(scheduler, 30)
     finish(scheduler)
-    events = scheduler.audit(limit=1000)["events"]
+    events = scheduler.audit(limit=1000).events
     clock.pass_by(31 * DAY)
     enqueue(scheduler, 3, action="decay")
 
     retain(scheduler.calls)
 
     assert statuses(scheduler) == {"queued": 3}
-    assert scheduler.audit(limit=1000)["events"][: len(events)] == events
+    assert scheduler.audit(limit=1000).events[: len(events)] == events
     assert check(scheduler.calls.store) == []
     assert replay(scheduler.calls.store).jobs == 33
 
@@ -176,14 +177,14 @@ def test_the_key_of_a_removed_job_stays_used(store: tuple[Scheduler, Clock]) -> 
             {"object_type": "memory", "object_id": "mem_0", "action": "verify", "idempotency_key": key}
             for key in ("k-1", "k-2")
         ]
-    )["results"]
+    ).results
 
     assert (refused.value.code, refused.value.status, refused.value.reason) == (
         "idempotency_key_conflict",
         409,
         "job_removed",
     )
-    assert [result["status"] for result in again] == [409, 201]
+    assert [result.status for result in again] == [409, 201]
 
 
 def test_only_the_hash_of_a_key_is_kept(store: tuple[Scheduler, Clock], tmp_path: Path) -> None:
@@ -262,7 +263,7 @@ def test_a_step_finds_its_jobs_by_an_index(store: tuple[Scheduler, Clock], tmp_p
         plan = [row[3] for row in connection.execute("EXPLAIN QUERY PLAN " + asked[0])]
 
     assert plan == ["SEARCH jobs USING INDEX jobs_over (status=? AND updated_at<?)"]
-    assert scheduler.list()["jobs"] == []
+    assert scheduler.list().jobs == []
 
 
 def test_the_effect_record_of_a_removed_job_is_removed_with_it(store: tuple[Scheduler, Clock]) -> None:
@@ -285,18 +286,18 @@ def test_a_freed_key_can_be_used_again_and_the_trail_names_the_user(store: tuple
     clock.pass_by(31 * DAY)
     retain(scheduler.calls)
 
-    first = free_key(scheduler.calls, {"idempotency_key": "k-1", "reason": "do it again"}, OPERATOR)
-    second = free_key(scheduler.calls, {"idempotency_key": "k-1", "reason": "do it again"}, OPERATOR)
-    [event] = scheduler.audit(event_type="policy_override")["events"]
+    first = scheduler.calls.free_key({"idempotency_key": "k-1", "reason": "do it again"}, OPERATOR)
+    second = scheduler.calls.free_key({"idempotency_key": "k-1", "reason": "do it again"}, OPERATOR)
+    [event] = scheduler.audit(event_type="policy_override").events
     [again] = enqueue(scheduler, 1, idempotency_key="k-1")
 
-    assert first == Reply(200, {"freed": True, "idempotency_key": "k-1"})
-    assert second == Reply(200, {"freed": False, "idempotency_key": "k-1"})
-    assert (event["actor"], event["reason"], event["job_id"]) == ({"type": "user", "id": "ada"}, "do it again", None)
-    assert (event["before"]["used"], event["after"]["used"]) == (True, False)
-    assert event["evidence_refs"] == [f"used_key:{sha256(b'k-1').hexdigest()}"]
-    assert event["metadata"] == {"request_id": "req-1"}
-    assert scheduler.show(again)["job"]["status"] == "queued"
+    assert first == Freed(freed=True, idempotency_key="k-1")
+    assert second == Freed(freed=False, idempotency_key="k-1")
+    assert (event.actor, event.reason, event.job_id) == (messages.Actor("user", "ada"), "do it again", None)
+    assert ((event.before or {})["used"], event.after["used"]) == (True, False)
+    assert event.evidence_refs == [f"used_key:{sha256(b'k-1').hexdigest()}"]
+    assert event.metadata == {"request_id": "req-1"}
+    assert scheduler.show(again).job.status == "queued"
     assert check(scheduler.calls.store) == []
 
 
@@ -304,14 +305,14 @@ def test_the_key_of_a_stored_job_cannot_be_freed(store: tuple[Scheduler, Clock])
     scheduler, _ = store
     [job] = enqueue(scheduler, 1, idempotency_key="k-1")
 
-    answer = free_key(scheduler.calls, {"idempotency_key": "k-1", "reason": "x"})
+    answer = scheduler.calls.free_key({"idempotency_key": "k-1", "reason": "x"})
 
     assert isinstance(answer, Refused)
     assert (answer.code, answer.status, answer.details["job_id"]) == (Code.IDEMPOTENCY_KEY_CONFLICT, 409, job)
 
 
 def test_all_faults_of_a_body_are_reported_at_once(store: tuple[Scheduler, Clock]) -> None:
-    answer = free_key(store[0].calls, {"idempotency_key": "", "why": "x"})
+    answer = store[0].calls.free_key({"idempotency_key": "", "why": "x"})
 
     assert isinstance(answer, Refused)
     found = [(fault["field"], fault["code"]) for fault in answer.details["fields"]]  # type: ignore[index,union-attr,call-overload]

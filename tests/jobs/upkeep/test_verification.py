@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from pendula.governance import Rules
 from pendula.governance.machines import REFERENCE
 from pendula.jobs.calls import Calls
+from pendula.jobs.messages import plain
 from pendula.jobs.model import Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.protocol import StoreUnusable
@@ -35,7 +36,7 @@ def page(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int
 @pytest.mark.req("JOB-AUD-4")
 def test_removing_the_newest_events_is_detected(tmp_path: Path) -> None:
     scheduler, _ = fill_store(tmp_path)
-    count = len(scheduler.audit(limit=1000)["events"])
+    count = len(scheduler.audit(limit=1000).events)
     scheduler.close()
 
     found = []
@@ -223,7 +224,7 @@ def test_the_check_finds_tampering_with_decisions(tmp_path: Path, sql: str, code
     rig.verified("forged", 1)
     rig.user.create("cognition", "c", unknown_type="ontic_unknowable", evidence_refs=["ev_1"])
     rig.clock.pass_by(DAY)
-    [job] = rig.scheduler.pull(worker_id="w", actions=["verify"])["jobs"]
+    [job] = map(plain, rig.scheduler.pull(worker_id="w", actions=["verify"]).jobs)
     rig.begun(job)
     rig.finished(job, "inconclusive")
     assert check(rig.scheduler.calls.store) == []

@@ -32,7 +32,7 @@ def worked(folder: Path, function: Any, jobs: int = 1, **options: Any) -> tuple[
             for number in range(jobs):
                 await scheduler.defer("memory", f"mem_{number}", "decay")
             tally = await AsyncWorker(scheduler, handlers(function), max_jobs=jobs, **options).run()
-            return tally, [job["status"] for job in (await scheduler.list())["jobs"]]
+            return tally, [job.status for job in (await scheduler.list()).jobs]
 
     return asyncio.run(run())
 
@@ -93,7 +93,7 @@ def test_an_effect_sees_the_context_variables_of_its_handler(tmp_path: Path) -> 
     seen = []
 
     async def decay(context: AsyncContext) -> None:
-        who.set(context.job["object_id"])
+        who.set(context.job.object_id)
         await context.once(lambda transaction: seen.append(who.get()))
 
     worked(tmp_path, decay, 2, concurrency=2)
@@ -169,7 +169,7 @@ def test_a_cancelled_worker_lets_its_handlers_finish(tmp_path: Path) -> None:
             running.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await running
-            return [job["status"] for job in (await scheduler.list())["jobs"]]
+            return [job.status for job in (await scheduler.list()).jobs]
 
     assert asyncio.run(run()) == ["succeeded"]
 

@@ -3,10 +3,13 @@
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from typing import Unpack
 
 import pytest
 
 from pendula.jobs import Cancelled, Done, Handlers, Policy, Worker
+from pendula.jobs.messages import Job, Progress, Pulled
+from pendula.jobs.scheduler_calls import PullMembers
 from pendula.jobs.upkeep.background_services import UnhandledJobs
 from pendula.jobs.upkeep.verification import check
 from pendula.jobs.worker.handlers import Context
@@ -20,9 +23,9 @@ def closed() -> Iterator[None]:
     close_all()
 
 
-def only(client: Virtual) -> dict[str, object]:
-    [job] = client.list()["jobs"]
-    return dict(job)
+def only(client: Virtual) -> Job:
+    [job] = client.list().jobs
+    return job
 
 
 # Handlers
@@ -36,7 +39,7 @@ def test_a_job_without_a_handler_stays_queued_and_others_run(tmp_path: Path) -> 
 
     tally = worked(client, decays(lambda _: None), 1).tally
 
-    left = {job["action"]: (job["status"], job["delivery_count"]) for job in client.list()["jobs"]}
+    left = {job.action: (job.status, job.delivery_count) for job in client.list().jobs}
     assert left == {"verify": ("queued", 0), "decay": ("succeeded", 1)}
     assert (tally.taken, tally.failed) == (1, 0)
 
@@ -46,8 +49,8 @@ def test_an_unrequested_job_is_released_and_not_ended(tmp_path: Path) -> None:
     class Old(Virtual):
         """A scheduler without support for `pairs`."""
 
-        def pull(self, **members: object) -> dict[str, object]:
-            members.pop("pairs")
+        def pull(self, **members: Unpack[PullMembers]) -> Pulled:
+            del members["pairs"]
             return super().pull(**members)
 
     known = virtual(tmp_path)
@@ -57,7 +60,7 @@ def test_an_unrequested_job_is_released_and_not_ended(tmp_path: Path) -> None:
     tally = worked(client, decays(lambda _: None), 1).tally
 
     assert (tally.taken, tally.released) == (1, 1)
-    assert (only(client)["status"], only(client)["attempt"]) == ("queued", 0)
+    assert (only(client).status, only(client).attempt) == ("queued", 0)
 
 
 @pytest.mark.req("JOB-USE-2")
@@ -73,18 +76,18 @@ def test_an_unhandled_job_is_in_the_metrics_and_raises_one_alert(tmp_path: Path)
     client.enqueue(**MEMORY)
     client.clock.pass_by(99)
     worked(client, decays(lambda _: None), 1)
-    early = client.metrics()["unhandled"]
+    early = client.metrics().unhandled
     client.clock.pass_by(2)
     client.enqueue(**{**MEMORY, "object_id": "late"})
-    found = client.metrics()["unhandled"]
+    found = client.metrics().unhandled
     watcher, other = UnhandledJobs(client.calls), UnhandledJobs(client.calls)
 
     assert early == []
-    assert [(one["object_type"], one["action"], one["count"]) for one in found] == [("memory", "verify", 1)]
+    assert [(one.object_type, one.action, one.count) for one in found] == [("memory", "verify", 1)]
     assert [watcher.check(), watcher.check(), other.check()] == [1, 1, 1]
     [(_, alert)] = client.calls.store.read(lambda look: look.alerts_waiting(0, 10))
     assert (alert["alert"], alert["action"], alert["count"]) == ("job.unhandled", "verify", 1)
-    assert alert["since"] == client.list(action="verify")["jobs"][0]["run_at"]
+    assert alert["since"] == client.list(action="verify").jobs[0].run_at
 
 
 @pytest.mark.req("JOB-USE-2")
@@ -93,16 +96,16 @@ def test_a_backlog_with_a_running_job_is_not_unhandled(tmp_path: Path) -> None:
     for number in range(3):
         client.enqueue(**{**MEMORY, "object_id": f"m{number}"})
     client.clock.pass_by(500)
-    before = client.metrics()["unhandled"]
-    [job] = client.pull(worker_id="w", limit=1, lease_sec=10_000)["jobs"]
+    before = client.metrics().unhandled
+    [job] = client.pull(worker_id="w", limit=1, lease_sec=10_000).jobs
     client.clock.pass_by(500)
-    running = client.metrics()["unhandled"]
-    client.ack(job["job_id"], result="succeeded")
-    idle = client.metrics()["unhandled"]
+    running = client.metrics().unhandled
+    client.ack(job.job_id, result="succeeded")
+    idle = client.metrics().unhandled
 
-    assert [one["count"] for one in before] == [3]
+    assert [one.count for one in before] == [3]
     assert running == []
-    assert [one["count"] for one in idle] == [2]
+    assert [one.count for one in idle] == [2]
 
 
 # Payload, cancellation, progress, results
@@ -127,7 +130,7 @@ def test_a_cancel_request_reaches_the_handler_with_the_next_renewal(tmp_path: Pa
     heard: list[bool] = []
 
     def stops(context: Context) -> None:
-        client.cancel(context.job["job_id"], reason="enough")
+        client.cancel(context.job.job_id, reason="enough")
         heard.append(context.cancelled())
         context.heartbeat()
         heard.append(context.cancelled())
@@ -137,7 +140,7 @@ def test_a_cancel_request_reaches_the_handler_with_the_next_renewal(tmp_path: Pa
 
     job = only(client)
     assert heard == [False, True]
-    assert (job["status"], job["outcome"], job["last_error"]) == ("failed", "cancelled", "cancelled: after page 3")
+    assert (job.status, job.outcome, job.last_error) == ("failed", "cancelled", "cancelled: after page 3")
     assert check(client.calls.store) == []
 
 
@@ -147,12 +150,12 @@ def test_a_handler_that_succeeds_despite_a_cancel_request_has_succeeded(tmp_path
     client.enqueue(**MEMORY)
 
     def finishes(context: Context) -> None:
-        client.cancel(context.job["job_id"])
+        client.cancel(context.job.job_id)
         context.heartbeat()
 
     worked(client, decays(finishes), 1)
 
-    assert only(client)["status"] == "succeeded"
+    assert only(client).status == "succeeded"
 
 
 @pytest.mark.req("JOB-USE-4")
@@ -163,17 +166,17 @@ def test_progress_is_sent_with_the_next_renewal(tmp_path: Path) -> None:
 
     def tells(context: Context) -> Done:
         context.progress(0.4, "page\n4 of 10 " + "x" * 300)
-        seen.append(only(client)["progress"])
+        seen.append(only(client).progress)
         context.heartbeat()
-        seen.append(only(client)["progress"])
+        seen.append(only(client).progress)
         return Done(outcome="read", result={"pages": 10})
 
     worked(client, decays(tells), 1)
 
     job = only(client)
     note = ("page 4 of 10 " + "x" * 300)[:200]
-    assert seen == [None, {"fraction": Decimal("0.4"), "note": note}]
-    assert (job["status"], job["outcome"], job["outcome_result"]) == ("succeeded", "read", {"pages": 10})
+    assert seen == [None, Progress(Decimal("0.4"), note)]
+    assert (job.status, job.outcome, job.outcome_result) == ("succeeded", "read", {"pages": 10})
 
 
 @pytest.mark.req("JOB-USE-4")
@@ -184,4 +187,4 @@ def test_progress_that_is_not_a_fraction_fails_in_the_handler(tmp_path: Path, fr
 
     worked(client, decays(lambda context: context.progress(fraction)), 1)
 
-    assert str(only(client)["last_error"]).startswith("ValueError: progress must be 0 to 1")
+    assert str(only(client).last_error).startswith("ValueError: progress must be 0 to 1")

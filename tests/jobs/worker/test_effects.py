@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from pendula.governance import governed
-from pendula.jobs import JobRefused, Policy
+from pendula.jobs import JobRefused, Policy, messages
+from pendula.jobs.messages import Job
 from pendula.jobs.settings_file import with_words
 from pendula.jobs.store.protocol import StatementRefused
 from pendula.jobs.upkeep.verification import check
@@ -37,9 +38,9 @@ def notes(client: Virtual) -> list[tuple[Any, ...]]:
     return client.calls.store.write(lambda tx: tx.execute("SELECT key, n FROM notes ORDER BY key"))
 
 
-def pulled(client: Virtual, worker_id: str = "w1") -> dict[str, Any]:
-    [job] = client.pull(worker_id=worker_id, lease_sec=60)["jobs"]
-    return dict(job)
+def pulled(client: Virtual, worker_id: str = "w1") -> Job:
+    [job] = client.pull(worker_id=worker_id, lease_sec=60).jobs
+    return job
 
 
 def note(transaction: Transaction) -> Json:
@@ -54,7 +55,7 @@ def test_a_redelivery_applies_nothing_and_gets_the_recorded_result(client: Virtu
     client.clock.pass_by(61)
     again = pulled(client, "w2")
     second = once(client.calls, again, note)
-    client.ack(again["job_id"], result="succeeded", lease_token=again["lease_token"])
+    client.ack(again.job_id, result="succeeded", lease_token=again.lease_token)
 
     assert first == second == {"noted": 1, "parts": [1, 2]}
     assert notes(client) == [("k", 1)]
@@ -75,11 +76,11 @@ def test_a5_a_worker_killed_between_effect_and_ack_leaves_one_effect(client: Vir
 
     worked(client, decays(decay), 1)
 
-    [job] = client.list()["jobs"]
-    events = client.history(job["job_id"])["events"]
-    assert (job["status"], job["outcome"], job["delivery_count"]) == ("succeeded", "stale", 2)
-    assert [event["event_type"] for event in events].count("state_transition") == 1
-    assert client.object("memory", "mem_1")["version"] == 1
+    [job] = client.list().jobs
+    events = client.history(job.job_id).events
+    assert (job.status, job.outcome, job.delivery_count) == ("succeeded", "stale", 2)
+    assert [event.event_type for event in events].count("state_transition") == 1
+    assert client.object("memory", "mem_1").version == 1
     assert check(client.calls.store) == []
 
 
@@ -98,13 +99,13 @@ def test_a_delivery_that_lost_its_lease_writes_nothing(client: Virtual) -> None:
     second = pulled(client, "w2")
     with pytest.raises(LeaseGone) as lost:
         once(client.calls, late, note)
-    client.ack(second["job_id"], result="succeeded", lease_token=second["lease_token"])
+    client.ack(second.job_id, result="succeeded", lease_token=second.lease_token)
     with pytest.raises(LeaseGone) as over:
         once(client.calls, late, note)
 
     assert [gone.value.reason for gone in (expired, lost, over)] == ["lease_expired", "lease_lost", "job_not_running"]
     assert notes(client) == []
-    assert client.calls.store.read(lambda look: look.effect(late["idempotency_key"])) is None
+    assert client.calls.store.read(lambda look: look.effect(late.idempotency_key)) is None
 
 
 @pytest.mark.req("JOB-ACK-8")
@@ -150,7 +151,7 @@ def test_a_failed_effect_leaves_no_trace_and_can_be_retried(client: Virtual) -> 
 
     assert notes(client) == []
     assert client.calls.store.read(lambda look: look.effect("k")) is None
-    assert len(client.list()["jobs"]) == 1
+    assert len(client.list().jobs) == 1
     with pytest.raises(JobRefused):
         client.object("memory", "mem_1")
     assert once(client.calls, job, note) == {"noted": 1, "parts": [1, 2]}
@@ -184,7 +185,7 @@ def test_a_faulty_statement_fails_only_its_own_effect(client: Virtual, statement
         once(client.calls, job, lambda transaction: [note(transaction), transaction.execute(statement)][0])
 
     assert notes(client) == []
-    assert client.enqueue(**{**MEMORY, "object_id": "mem_2"})["deduplicated"] is False
+    assert client.enqueue(**{**MEMORY, "object_id": "mem_2"}).deduplicated is False
 
 
 @pytest.mark.parametrize(
@@ -205,12 +206,12 @@ def test_one_failed_effect_does_not_affect_others_in_its_commit(client: Virtual)
     jobs = []
     for number in range(8):
         client.enqueue(**{**MEMORY, "object_id": f"mem_{number}"}, idempotency_key=f"k{number}")
-    jobs = client.pull(worker_id="w1")["jobs"]
+    jobs = client.pull(worker_id="w1").jobs
     gate = threading.Barrier(8, timeout=300)
     ended: dict[str, str] = {}
 
-    def apply(job: dict[str, Any]) -> None:
-        key = str(job["idempotency_key"])
+    def apply(job: Job) -> None:
+        key = str(job.idempotency_key)
 
         def effect(transaction: Transaction) -> Json:
             note(transaction)
@@ -249,12 +250,12 @@ def test_an_object_change_has_an_event_and_a_version(client: Virtual) -> None:
 
     result = once(client.calls, job, change)
 
-    [event] = [one for one in client.history(job["job_id"])["events"] if one["event_type"] == "state_transition"]
+    [event] = [one for one in client.history(job.job_id).events if one.event_type == "state_transition"]
     assert result == [True, 0, 1, "stale"]
-    assert (event["actor"], event["reason"]) == ({"type": "worker", "id": "w1"}, "decayed")
-    assert event["before"] == {"next_action_at": None, "state": None}
-    assert event["after"] == {"next_action_at": client.object("memory", "mem_1")["next_action_at"], "state": "stale"}
-    assert event["evidence_refs"] == [f"scheduler_job:{job['job_id']}"]
+    assert (event.actor, event.reason) == (messages.Actor("worker", "w1"), "decayed")
+    assert event.before == {"next_action_at": None, "state": None}
+    assert event.after == {"next_action_at": client.object("memory", "mem_1").next_action_at, "state": "stale"}
+    assert event.evidence_refs == [f"scheduler_job:{job.job_id}"]
     assert check(client.calls.store) == []
 
 
@@ -264,12 +265,12 @@ def test_a_job_enqueued_in_an_effect_is_stored_with_it(client: Virtual) -> None:
 
     def effect(transaction: Transaction) -> Json:
         with pytest.raises(JobRefused):
-            transaction.enqueue(object_type="memory")
+            transaction.enqueue(object_type="memory")  # type: ignore[call-arg]
         return transaction.enqueue(**{**MEMORY, "action": "verify"}, idempotency_key="v").job_id
 
     made = once(client.calls, job, effect)
 
-    assert client.show(str(made))["job"]["idempotency_key"] == "v"
+    assert client.show(str(made)).job.idempotency_key == "v"
 
 
 def test_a_second_effect_of_one_job_is_rejected_before_it_runs(client: Virtual) -> None:
@@ -281,8 +282,8 @@ def test_a_second_effect_of_one_job_is_rejected_before_it_runs(client: Virtual) 
 
     worked(client, decays(decay), 1)
 
-    [job] = client.list()["jobs"]
-    assert "one call of `once`" in job["last_error"]
+    [job] = client.list().jobs
+    assert "one call of `once`" in str(job.last_error)
     assert notes(client) == [("k", 1)]
 
 
@@ -291,8 +292,8 @@ def test_a_requeued_dead_letter_does_not_apply_its_effect_again(client: Virtual)
     client.enqueue(**MEMORY, idempotency_key="k", max_attempts=1)
     first = pulled(client)
     once(client.calls, first, note)
-    client.fail(first["job_id"], error="x", lease_token=first["lease_token"])
-    client.requeue(first["job_id"])
+    client.fail(first.job_id, error="x", lease_token=first.lease_token)
+    client.requeue(first.job_id)
 
     assert once(client.calls, pulled(client), note) == {"noted": 1, "parts": [1, 2]}
     assert notes(client) == [("k", 1)]
@@ -314,7 +315,7 @@ def test_an_effect_can_neither_end_its_transaction_nor_touch_the_tables_of_the_s
 ) -> None:
     scheduler, _ = opened(tmp_path)
     scheduler.enqueue(object_type="memory", object_id="m", action="verify")
-    [job] = scheduler.pull(worker_id="w")["jobs"]
+    [job] = scheduler.pull(worker_id="w").jobs
 
     with pytest.raises(StatementRefused):
         once(scheduler.calls, job, lambda transaction: len(transaction.execute(statement)))
@@ -327,7 +328,7 @@ def test_an_effect_can_neither_end_its_transaction_nor_touch_the_tables_of_the_s
 def test_an_external_object_gets_the_change_of_an_effect(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path, Policy(objects_elsewhere=True))
     scheduler.enqueue(object_type="memory", object_id="m", action="verify")
-    [job] = scheduler.pull(worker_id="w")["jobs"]
+    [job] = scheduler.pull(worker_id="w").jobs
 
     def effect(transaction: Transaction) -> Json:
         return transaction.change_object("seen", state="active", next_action_at=clock.now + 10**9).version
@@ -355,8 +356,8 @@ def test_a_state_change_names_its_references_and_its_job(client: Virtual, eviden
 
     once(client.calls, job, lambda tx: tx.change_object("verified", state="active", evidence=evidence).version)
 
-    [event] = client.audit(event_type="state_transition")["events"]
-    assert event["evidence_refs"] == [*evidence, f"scheduler_job:{job['job_id']}"]
+    [event] = client.audit(event_type="state_transition").events
+    assert event.evidence_refs == [*evidence, f"scheduler_job:{job.job_id}"]
     assert check(client.calls.store) == []
 
 
@@ -365,10 +366,10 @@ def test_the_state_change_of_an_ack_names_its_job(client: Virtual) -> None:
     client.enqueue(**MEMORY)
     job = pulled(client)
 
-    client.ack(job["job_id"], result="succeeded", next_action_at=client.clock.text(60))
+    client.ack(job.job_id, result="succeeded", next_action_at=client.clock.text(60))
 
-    [event] = client.audit(event_type="state_transition")["events"]
-    assert event["evidence_refs"] == [f"scheduler_job:{job['job_id']}"]
+    [event] = client.audit(event_type="state_transition").events
+    assert event.evidence_refs == [f"scheduler_job:{job.job_id}"]
 
 
 # Recurring work on one object
@@ -381,17 +382,17 @@ def test_later_jobs_change_an_object_that_already_has_a_state(client: Virtual) -
         client.enqueue(**MEMORY, idempotency_key=f"k{number}")
         job = pulled(client)
         once(client.calls, job, lambda tx, state=state: tx.change_object("a day has passed", state=state).state)  # type: ignore[misc]
-        client.ack(job["job_id"], result="succeeded")
-        assert client.object("memory", "mem_1")["state"] == state
+        client.ack(job.job_id, result="succeeded")
+        assert client.object("memory", "mem_1").state == state
 
-    assert client.object("memory", "mem_1")["version"] == 4, "the same state again is no change"
+    assert client.object("memory", "mem_1").version == 4, "the same state again is no change"
     assert check(client.calls.store) == []
 
 
 def test_an_effect_cannot_change_a_governed_object_in_any_state(client: Virtual) -> None:
     governed(client).create("memory", "mem_1", evidence_refs=["ev_1"])
     client.enqueue(**MEMORY)
-    job = next(job for job in client.pull(worker_id="w1")["jobs"] if job["action"] == "decay")
+    job = next(job for job in client.pull(worker_id="w1").jobs if job.action == "decay")
 
     for state in ("stale", None):
         with pytest.raises(JobRefused) as refused:
@@ -416,10 +417,10 @@ def test_the_reminder_of_the_readme_runs_every_week(tmp_path: Path) -> None:
         assert worked(client, Handlers([remind]), 1).tally.succeeded == 1
         client.clock.pass_by(7 * 86_400)
 
-    assert [job["status"] for job in client.list()["jobs"]] == ["queued", *["succeeded"] * 4]
-    weeks = [job["run_at"][:10] for job in client.list()["jobs"]]
+    assert [job.status for job in client.list().jobs] == ["queued", *["succeeded"] * 4]
+    weeks = [job.run_at[:10] for job in client.list().jobs]
     assert weeks == ["2026-03-20", "2026-03-13", "2026-03-06", "2026-02-27", "2026-02-20"]
-    assert client.object("invoice", "2026-117")["state"] == "reminded"
+    assert client.object("invoice", "2026-117").state == "reminded"
     close_all()
 
 
@@ -429,7 +430,7 @@ def test_the_effect_of_the_how_to_is_applied_for_a_second_job_of_the_object(clie
         client.enqueue(**MEMORY, idempotency_key=f"week {number}")
         worked(client, Handlers([decay]), 2)
 
-    assert [job["status"] for job in client.list()["jobs"]] == ["succeeded", "succeeded"]
+    assert [job.status for job in client.list().jobs] == ["succeeded", "succeeded"]
     faded = client.calls.store.write(lambda tx: tx.execute("SELECT memory, fence FROM faded"))
     assert faded == [("mem_1", 1), ("mem_1", 1)]
-    assert client.object("memory", "mem_1")["state"] == "stale"
+    assert client.object("memory", "mem_1").state == "stale"

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pytest
 
@@ -11,8 +11,10 @@ from pendula.governance import governed
 from pendula.governance.objects import GovernedObjects
 from pendula.jobs import AsyncContext, AsyncScheduler, AsyncWorker, Policy, Verdict
 from pendula.jobs.client import RemoteScheduler
+from pendula.jobs.messages import Renewed, plain
 from pendula.jobs.model import Durability
 from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.scheduler_calls import RenewMembers
 from pendula.jobs.upkeep.verification import check
 from pendula.jobs.worker.delivery import Delivery, Ending, Failed
 from pendula.jobs.worker.handlers import Context, Handlers, handler, verifier
@@ -55,7 +57,7 @@ def known(client: Scheduler, kind: str = "memory") -> dict[str, Any]:
 
 
 def jobs_of(client: Scheduler, **query: Any) -> list[dict[str, Any]]:
-    return [dict(job) for job in client.list(object_id="m", **query)["jobs"]]
+    return [plain(job) for job in client.list(object_id="m", **query).jobs]
 
 
 def made(client: Scheduler, kind: str = "memory", **members: Any) -> None:
@@ -74,7 +76,7 @@ def test_a_verdict_ends_the_job_and_changes_the_object_in_one_call(tmp_path: Pat
     seen: list[Any] = []
 
     def verify(context: Context) -> Verdict:
-        seen.append((context.object["status"], context.mode, context.job["object_id"]))
+        seen.append((context.object["status"], context.mode, context.job.object_id))
         return PASSED
 
     worker = worked(client, verifies(verify), 1)
@@ -92,7 +94,7 @@ class Noting(Virtual):
         super().__init__(*given)
         self.recorded: list[str] = []
 
-    def renew(self, job_id: str, **members: Any) -> dict[str, Any]:
+    def renew(self, job_id: str, **members: Unpack[RenewMembers]) -> Renewed:
         self.recorded.append("lease")
         return super().renew(job_id, **members)
 
@@ -254,7 +256,7 @@ def test_a_handler_for_decay_runs_instead_of_the_settling(tmp_path: Path) -> Non
     client.defer("memory", "m", "decay")
     client.defer("experience", "m", "decay")
     called: list[str] = []
-    own = Handlers([handler("memory", "decay")(lambda context: called.append(context.job["object_type"]))])
+    own = Handlers([handler("memory", "decay")(lambda context: called.append(context.job.object_type))])
 
     worked(client, own, 2, govern=["experience"])
 
@@ -303,7 +305,7 @@ def test_a_verdict_after_a_lost_lease_changes_nothing(tmp_path: Path) -> None:
     assert (worker.tally.dropped, known(client)["status"]) == (1, "candidate")
     [job] = jobs_of(client)
     assert (job["status"], job["worker_id"]) == ("running", "other")
-    assert not [event for event in client.audit(object_id="m")["events"] if event["after"].get("transitioned")]
+    assert not [event for event in client.audit(object_id="m").events if event.after.get("transitioned")]
 
 
 @pytest.mark.req("JOB-GATE-6", "JOB-WRK-13")
@@ -311,8 +313,8 @@ def test_a_worker_killed_in_its_verifier_uses_a_unit_and_changes_nothing_else(tm
     client = virtual(tmp_path)
     made(client, "cognition", **DOUBTED)
     client.clock.pass_by(DAY)
-    [job] = client.pull(worker_id="dead", lease_sec=60)["jobs"]
-    governed(client).begin(job["job_id"], worker_id="dead", lease_token=job["lease_token"])
+    [job] = client.pull(worker_id="dead", lease_sec=60).jobs
+    governed(client).begin(job.job_id, worker_id="dead", lease_token=job.lease_token)
     client.clock.pass_by(61)
 
     worked(client, verifies(lambda _: Verdict("inconclusive", "not clear"), "cognition", "revalidate"), 1)

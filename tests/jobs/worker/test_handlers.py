@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
+from pendula.jobs.messages import Job
 from pendula.jobs.model import Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.worker.handlers import (
@@ -38,9 +39,9 @@ def _closed() -> Iterator[None]:
     close_all()
 
 
-def only(client: Scheduler) -> dict[str, Any]:
-    [job] = client.list()["jobs"]
-    return dict(job)
+def only(client: Scheduler) -> Job:
+    [job] = client.list().jobs
+    return job
 
 
 # How a job ends
@@ -96,8 +97,8 @@ def test_an_error_whose_text_raises_fails_the_job_like_any_other(
     worked(client, Handlers([fails]), 1)
 
     job = only(client)
-    assert job["status"] == status
-    assert says.rpartition(".")[2] in job["last_error"]
+    assert job.status == status
+    assert says.rpartition(".")[2] in str(job.last_error)
 
 
 @pytest.mark.req("JOB-WRK-11")
@@ -126,7 +127,7 @@ def test_sync_async_and_callable_handlers_end_with_an_ack(tmp_path: Path) -> Non
     handlers = Handlers([verify, decay, handler("memory", "archive")(Archive()), revalidate])
     worked(client, handlers, 4)
 
-    outcomes = {job["action"]: (job["status"], job["outcome"]) for job in client.list()["jobs"]}
+    outcomes = {job.action: (job.status, job.outcome) for job in client.list().jobs}
     assert outcomes == {
         "verify": ("succeeded", "sync"),
         "decay": ("succeeded", "async"),
@@ -142,9 +143,9 @@ def test_done_sets_the_next_time_and_action(tmp_path: Path) -> None:
 
     worked(client, decays(lambda context: Done(next_action_at=next_at, next_action="archive")), 1)
 
-    [follow] = client.list(status="queued")["jobs"]
-    assert (follow["action"], follow["run_at"]) == ("archive", format_utc(next_at))
-    assert client.object("memory", "mem_1")["next_action_at"] == format_utc(next_at)
+    [follow] = client.list(status="queued").jobs
+    assert (follow.action, follow.run_at) == ("archive", format_utc(next_at))
+    assert client.object("memory", "mem_1").next_action_at == format_utc(next_at)
 
 
 def test_done_distinguishes_an_unchanged_time_from_a_cleared_one() -> None:
@@ -189,10 +190,10 @@ def test_an_exception_becomes_a_fail_with_type_message_and_location(tmp_path: Pa
     tally = worked(client, decays(where_it_breaks), 1).tally
 
     job = only(client)
-    assert (job["status"], job["attempt"], tally.failed) == ("queued", 1, 1)
-    assert job["last_error"].startswith("ValueError: the evidence is torn \\udcff")
-    assert "in where_it_breaks" in job["last_error"]
-    assert "delivery.py" not in job["last_error"], "how the handler was called is of no use to its author"
+    assert (job.status, job.attempt, tally.failed) == ("queued", 1, 1)
+    assert str(job.last_error).startswith("ValueError: the evidence is torn \\udcff")
+    assert "in where_it_breaks" in str(job.last_error)
+    assert "delivery.py" not in str(job.last_error), "how the handler was called is of no use to its author"
 
 
 class Unprintable(Exception):
@@ -227,7 +228,7 @@ def test_no_exception_of_a_handler_ends_the_worker_loop(tmp_path: Path, error: B
     tally = worked(client, decays(raises_later if is_async else raises), 2).tally
 
     assert (tally.taken, tally.failed) == (2, 2)
-    assert all(job["last_error"] for job in client.list()["jobs"])
+    assert all(job.last_error for job in client.list().jobs)
 
 
 @pytest.mark.req("JOB-WRK-7")
@@ -241,8 +242,8 @@ def test_a_permanent_error_is_not_retried(tmp_path: Path) -> None:
     worked(client, decays(refuses), 1)
 
     job = only(client)
-    assert (job["status"], job["attempt"]) == ("failed", 1)
-    assert job["last_error"].startswith("PermanentError: there is no such thing\n")
+    assert (job.status, job.attempt) == ("failed", 1)
+    assert str(job.last_error).startswith("PermanentError: there is no such thing\n")
 
 
 @pytest.mark.req("JOB-WRK-9")
@@ -255,14 +256,14 @@ def test_a_missing_object_is_not_retried(tmp_path: Path) -> None:
 
     worked(client, decays(misses), 1)
 
-    [job] = client.list()["jobs"]
-    assert (job["status"], job["last_error"]) == ("failed", "object_not_found: mem_1 was deleted")
+    [job] = client.list().jobs
+    assert (job.status, job.last_error) == ("failed", "object_not_found: mem_1 was deleted")
 
 
 @pytest.mark.req("JOB-WRK-7")
 def test_retry_after_sets_the_delay(tmp_path: Path) -> None:
     client = virtual(tmp_path, Policy(min_retry_gap_sec=0))
-    enqueued = client.enqueue(**MEMORY)["job"]
+    enqueued = client.enqueue(**MEMORY).job
 
     def later(context: Context) -> None:
         raise RetryAfter(77.5)
@@ -270,8 +271,8 @@ def test_retry_after_sets_the_delay(tmp_path: Path) -> None:
     worked(client, decays(later), 1)
 
     job = only(client)
-    assert job["status"] == "queued"
-    assert parse_utc(job["run_at"]) - parse_utc(enqueued["run_at"]) == 77_500_000
+    assert job.status == "queued"
+    assert parse_utc(job.run_at) - parse_utc(enqueued.run_at) == 77_500_000
 
 
 @pytest.mark.req("JOB-FAIL-5", "JOB-WRK-7")
@@ -282,16 +283,16 @@ def test_a_handler_can_set_its_delays_and_the_last_one_repeats(tmp_path: Path, l
 
     @handler("memory", "decay", timeout_sec=limited, backoff=(7, 20.5))
     def fails(context: Context) -> None:
-        if context.job["attempt"] == 3:
+        if context.job.attempt == 3:
             raise RetryAfter(99)
         raise ValueError("not yet")
 
     pauses = []
     for _ in range(5):
-        before = parse_utc(only(client)["run_at"])
+        before = parse_utc(only(client).run_at)
         client.clock.now = max(client.clock.now, before)
         worked(client, Handlers([fails]), 1)
-        pauses.append((parse_utc(only(client)["run_at"]) - before) / 1_000_000)
+        pauses.append((parse_utc(only(client).run_at) - before) / 1_000_000)
 
     assert pauses == [7, 20.5, 20.5, 99, 20.5]
 
@@ -306,7 +307,7 @@ def test_a_permanent_failure_has_no_delay(tmp_path: Path) -> None:
 
     worked(client, Handlers([refuses]), 1)
 
-    assert only(client)["status"] == "failed"
+    assert only(client).status == "failed"
 
 
 @pytest.mark.parametrize("backoff", [(-1,), (1, 1e12), (float("nan"),)])
@@ -326,7 +327,7 @@ def test_an_invalid_retry_after_is_an_ordinary_failure(tmp_path: Path, seconds: 
     worked(client, decays(later), 1)
 
     job = only(client)
-    assert (job["status"], job["attempt"]) == ("queued", 1)
+    assert (job.status, job.attempt) == ("queued", 1)
 
 
 @pytest.mark.req("JOB-ACK-4")
@@ -337,8 +338,8 @@ def test_an_answer_rejected_by_the_store_becomes_a_failure_with_a_reason(tmp_pat
     worked(client, decays(lambda context: Done(next_action_at="2020-01-01T00:00:00Z")), 1)
 
     job = only(client)
-    assert (job["status"], job["attempt"]) == ("queued", 1)
-    assert "next_action_at_in_past" in job["last_error"]
+    assert (job.status, job.attempt) == ("queued", 1)
+    assert "next_action_at_in_past" in str(job.last_error)
 
 
 def test_a_handler_that_returns_something_else_fails_permanently(tmp_path: Path) -> None:
@@ -347,7 +348,7 @@ def test_a_handler_that_returns_something_else_fails_permanently(tmp_path: Path)
 
     worked(client, decays(lambda context: "done"), 1)
 
-    assert only(client)["status"] == "failed"
+    assert only(client).status == "failed"
 
 
 @pytest.mark.req("JOB-WRK-8")
@@ -379,7 +380,7 @@ def test_a_handler_over_its_timeout_fails_and_the_next_job_runs(tmp_path: Path, 
 
     worked(client, Handlers([hangs_later if is_async else hangs, verify]), 2)
 
-    ended = {job["action"]: (job["status"], job["last_error"]) for job in client.list()["jobs"]}
+    ended = {job.action: (job.status, job.last_error) for job in client.list().jobs}
     assert stopped.wait(240)
     assert seen == [True]
     assert ended["decay"] == ("queued", "timeout: the handler took longer than 0.02 s")

@@ -30,10 +30,10 @@ def test_a_worker_on_the_store_writes_its_counters(client: Virtual) -> None:
 
     worked(client, decays(lambda context: None), 3, concurrency=2, queues=["default"])
 
-    [worker] = client.workers()["workers"]
+    [worker] = client.workers().workers
     names = ("worker_id", "taken", "succeeded", "failed", "running", "concurrency", "handles", "queues")
-    assert [worker[name] for name in names] == ["w1", 3, 3, 0, 0, 2, ["memory decay"], ["default"]]
-    assert worker["ended_at"] is not None
+    assert [getattr(worker, name) for name in names] == ["w1", 3, 3, 0, 0, 2, ["memory decay"], ["default"]]
+    assert worker.ended_at is not None
 
 
 @pytest.mark.req("JOB-USE-9")
@@ -41,8 +41,8 @@ def test_stats_show_the_counters_with_their_age(client: Virtual) -> None:
     Heartbeats(client.calls, ABOUT, lambda: counted(7)).record()
     client.clock.pass_by(12)
 
-    [worker] = client.metrics()["workers"]
-    assert (worker["worker_id"], worker["taken"], worker["age_sec"]) == ("w1", 7, 12)
+    [worker] = client.metrics().workers
+    assert (worker.worker_id, worker.taken, worker.age_sec) == ("w1", 7, 12)
 
 
 @pytest.mark.req("JOB-USE-9")
@@ -63,12 +63,12 @@ def test_the_store_keeps_the_last_thousand_workers_for_a_week(client: Virtual) -
     now = client.clock()
     rows = [WorkerRow(f"w{number}", now, now + number, None, 0) for number in range(WORKERS_MOST + 5)]
     client.calls.record_heartbeats(rows)
-    many = client.workers()["workers"]
+    many = client.workers().workers
     later = now + 8 * 86_400 * 1_000_000
     client.calls.record_heartbeats([WorkerRow("new", later, later, None, 0)])
 
-    assert (len(many), many[0]["worker_id"]) == (WORKERS_MOST, f"w{WORKERS_MOST + 4}")
-    assert [worker["worker_id"] for worker in client.workers()["workers"]] == ["new"]
+    assert (len(many), many[0].worker_id) == (WORKERS_MOST, f"w{WORKERS_MOST + 4}")
+    assert [worker.worker_id for worker in client.workers().workers] == ["new"]
 
 
 def test_more_than_200_handlers_are_stored_as_all() -> None:
@@ -80,4 +80,4 @@ def test_more_than_200_handlers_are_stored_as_all() -> None:
 def test_heartbeats_write_no_audit_events(client: Virtual) -> None:
     Heartbeats(client.calls, ABOUT, lambda: counted(1)).record()
 
-    assert client.audit()["events"] == []
+    assert client.audit().events == []

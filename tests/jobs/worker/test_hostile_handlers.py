@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -56,7 +55,7 @@ def test_a_forked_child_that_returns_from_a_handler_exits(tmp_path: Path, handle
     assert output.count("worker ended 1") == 1, output
     assert ("returned from it; call os._exit there" in output) is (child != "sys.exit(3)")
     with Scheduler.open(tmp_path / "jobs.db") as scheduler:
-        assert [job["status"] for job in scheduler.list()["jobs"]] == ["succeeded"]
+        assert [job.status for job in scheduler.list().jobs] == ["succeeded"]
 
 
 @pytest.mark.parametrize("handler", campaign_after(1, [PLAIN, LIMITED, ASYNC]), ids=["plain", "limited", "async"])
@@ -69,10 +68,9 @@ def test_a_worker_whose_files_were_closed_by_a_handler_ends_with_a_reason(tmp_pa
     assert "were closed in this process" in output
     assert "worker ended" not in output, "a worker that lost its store does not end as if all were well"
     assert "Bad file descriptor" not in output or "async" in handler
-    rows: dict[str, Any]
     with Scheduler.open(tmp_path / "jobs.db") as scheduler:
-        [rows] = scheduler.list()["jobs"]
-    assert rows["status"] == "running", "its lease runs out, and another worker takes it"
+        [rows] = scheduler.list().jobs
+    assert rows.status == "running", "its lease runs out, and another worker takes it"
 
 
 LEAVES = """
@@ -83,7 +81,7 @@ async def leave():
 
 @handler("memory", "verify", backoff=[0])
 async def verify(context):
-    if context.job["attempt"] == 0:
+    if context.job.attempt == 0:
         {leaving}
         await asyncio.sleep(0.05)
 """
@@ -103,7 +101,7 @@ def test_a_handler_that_stops_the_event_loop_is_not_awaited_without_limit(tmp_pa
     assert worker.returncode == 0, output
     assert "worker ended 1" in output
     with Scheduler.open(tmp_path / "jobs.db") as scheduler:
-        assert [job["status"] for job in scheduler.list()["jobs"]] == ["succeeded"]
+        assert [job.status for job in scheduler.list().jobs] == ["succeeded"]
 
 
 def all_of(worker: subprocess.Popen[str]) -> str:

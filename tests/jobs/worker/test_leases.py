@@ -3,11 +3,14 @@
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import pytest
 
+from pendula.jobs import messages
+from pendula.jobs.messages import Job, Renewed
 from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.scheduler_calls import AckMembers, RenewMembers
 from pendula.jobs.upkeep.verification import check
 from pendula.jobs.worker.delivery import Acked
 from pendula.jobs.worker.handlers import (
@@ -28,9 +31,9 @@ def _closed() -> Iterator[None]:
     close_all()
 
 
-def only(client: Scheduler) -> dict[str, Any]:
-    [job] = client.list()["jobs"]
-    return dict(job)
+def only(client: Scheduler) -> Job:
+    [job] = client.list().jobs
+    return job
 
 
 # Leases
@@ -40,8 +43,8 @@ def held_job(client: Virtual, lease_sec: int = 60) -> Lease:
     client.enqueue(**MEMORY)
     requested_at = client.clock.now
     reply = client.pull(worker_id="w1", lease_sec=lease_sec)
-    [job] = reply["jobs"]
-    return Lease(client, "w1", job, parse_utc(reply["now"]), requested_at, client.clock)
+    [job] = reply.jobs
+    return Lease(client, "w1", job, parse_utc(reply.now), requested_at, client.clock)
 
 
 @pytest.mark.req("JOB-WRK-5")
@@ -58,7 +61,7 @@ def test_a_lease_is_renewed_after_a_third_of_its_length(tmp_path: Path) -> None:
     client.clock.pass_by(1)
     leases.sweep()
     client.clock.pass_by(29)
-    kept = client.pull(worker_id="w2")["count"] == 0
+    kept = client.pull(worker_id="w2").count == 0
 
     assert first is not None
     assert 9.9 < first <= 10
@@ -98,7 +101,7 @@ def test_a_lease_that_cannot_be_renewed_is_dropped_before_it_expires(tmp_path: P
         lost_at = client.clock.now if lease.lost else None
 
     assert lease.lost == "lease_unconfirmed"
-    assert lost_at <= parse_utc(lease.job["lease_expires_at"]) + 2 * SECOND
+    assert lost_at <= parse_utc(lease.job.lease_expires_at) + 2 * SECOND
     assert client.asked.count("renew") >= 10
 
 
@@ -110,7 +113,7 @@ def test_a_job_whose_lease_cannot_be_confirmed_is_not_started(tmp_path: Path) ->
     begun: list[str] = []
 
     def slow(context: Context) -> None:
-        begun.append(context.job["object_id"])
+        begun.append(context.job.object_id)
         client.clock.pass_by(40)
         client.lost = lambda call: call == "renew"
 
@@ -125,20 +128,18 @@ def test_a_job_whose_lease_cannot_be_confirmed_is_not_started(tmp_path: Path) ->
 def test_the_result_of_a_lost_lease_is_discarded(tmp_path: Path) -> None:
     client = virtual(tmp_path)
     client.enqueue(**MEMORY)
-    second: list[dict[str, Any]] = []
+    second: list[Job] = []
 
     def too_slow(context: Context) -> Done:
         client.clock.pass_by(61)
-        second.extend(client.pull(worker_id="w2")["jobs"])
+        second.extend(client.pull(worker_id="w2").jobs)
         return Done(next_action_at=None, outcome="late")
 
     tally = worked(client, decays(too_slow), 1).tally
 
     job = only(client)
-    assert (tally.dropped, job["status"], job["worker_id"], job["outcome"]) == (1, "running", "w2", None)
-    assert client.ack(job["job_id"], result="succeeded", lease_token=second[0]["lease_token"])["job"]["status"] == (
-        "succeeded"
-    )
+    assert (tally.dropped, job.status, job.worker_id, job.outcome) == (1, "running", "w2", None)
+    assert client.ack(job.job_id, result="succeeded", lease_token=second[0].lease_token).job.status == ("succeeded")
     assert check(client.calls.store) == []
 
 
@@ -164,7 +165,7 @@ class Renewals(Scheduler):
         self.two = threading.Event()
         self.renewals = 0
 
-    def renew(self, job_id: str, **members: Any) -> dict[str, Any]:
+    def renew(self, job_id: str, **members: Unpack[RenewMembers]) -> Renewed:
         reply = super().renew(job_id, **members)
         self.renewals += 1
         if self.renewals == 2:
@@ -182,7 +183,7 @@ def test_a_handler_that_blocks_its_event_loop_does_not_block_renewals(tmp_path: 
 
     tally = Worker(client, decays(blocks), lease_sec=1, max_jobs=1).run()
 
-    assert (tally.succeeded, only(client)["outcome"]) == (1, "renewed")
+    assert (tally.succeeded, only(client).outcome) == (1, "renewed")
     client.close()
 
 
@@ -194,7 +195,7 @@ def test_a_renewal_after_the_ack_is_not_a_lost_lease(tmp_path: Path, caplog: pyt
     client.clock.pass_by(30)
 
     class Between(Virtual):
-        def ack(self, job_id: str, **members: Any) -> dict[str, Any]:
+        def ack(self, job_id: str, **members: Unpack[AckMembers]) -> messages.Acked:
             reply = super().ack(job_id, **members)
             leases.sweep()  # before the worker gets the reply to its ack
             return reply
@@ -222,4 +223,4 @@ def test_an_ack_whose_reply_is_lost_is_repeated_even_after_a_rejected_renewal(tm
     ending = EndReporter(client, rest).report(lease, Acked(Done().members()))
 
     assert isinstance(ending, Acked)
-    assert (client.asked.count("ack"), only(client)["status"]) == (2, "succeeded")
+    assert (client.asked.count("ack"), only(client).status) == (2, "succeeded")

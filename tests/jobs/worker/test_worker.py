@@ -4,13 +4,14 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pendula.jobs import JobRefused
+from pendula.jobs.messages import Job
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.upkeep.verification import check
 from pendula.jobs.worker.delivery import Delivery, Ending, Failed
@@ -36,9 +37,9 @@ def _closed() -> Iterator[None]:
     close_all()
 
 
-def only(client: Scheduler) -> dict[str, Any]:
-    [job] = client.list()["jobs"]
-    return dict(job)
+def only(client: Scheduler) -> Job:
+    [job] = client.list().jobs
+    return job
 
 
 # The loop
@@ -52,9 +53,9 @@ def test_worker_sleeps_until_the_next_job_is_due(tmp_path: Path) -> None:
         client.enqueue(**{**MEMORY, "object_id": f"mem_{seconds}"}, run_at=client.clock.text(seconds))
     begun: list[tuple[str, int]] = []
 
-    worked(client, decays(lambda context: begun.append((context.job["run_at"], client.clock.now))), 3)
+    worked(client, decays(lambda context: begun.append((context.job.run_at, client.clock.now))), 3)
 
-    assert [job["status"] for job in client.list()["jobs"]] == ["succeeded"] * 3
+    assert [job.status for job in client.list().jobs] == ["succeeded"] * 3
     assert [run_at for run_at, _ in begun] == sorted(run_at for run_at, _ in begun)
     assert all(0 <= at - parse_utc(run_at) < 1000 for run_at, at in begun)
     assert check(client.calls.store) == []
@@ -98,7 +99,7 @@ def test_max_jobs_ends_the_worker_after_that_many_jobs(tmp_path: Path) -> None:
     tally = worked(client, decays(lambda context: None), 3, concurrency=2, batch=5).tally
 
     assert (tally.taken, tally.succeeded) == (3, 3)
-    assert len(client.list(status="queued")["jobs"]) == 2
+    assert len(client.list(status="queued").jobs) == 2
 
 
 @pytest.mark.req("JOB-WRK-11")
@@ -142,13 +143,14 @@ def test_filters_are_passed_to_the_pull(tmp_path: Path) -> None:
     assert client.pulls[0] == {
         "worker_id": "w1",
         "queues": ["fast"],
+        "object_types": None,
         "actions": ["decay"],
         "pairs": [["memory", "decay"]],
         "lease_sec": 7,
         "limit": 1,
         "wait_ms": 500,
     }
-    assert [job["queue"] for job in client.list(status="succeeded")["jobs"]] == ["fast"]
+    assert [job.queue for job in client.list(status="succeeded").jobs] == ["fast"]
 
 
 @pytest.mark.parametrize("options", [{"concurrency": 0}, {"batch": -1}, {"max_jobs": 0}, {"interval_sec": 0}])
@@ -178,7 +180,7 @@ def test_gates_and_budget_are_checked_before_the_handler_runs(tmp_path: Path) ->
 
     def gate(delivery: Delivery) -> Ending | None:
         seen.append("gate")
-        blocked = delivery.lease.job["object_id"] == "mem_blocked"
+        blocked = delivery.lease.job.object_id == "mem_blocked"
         return Failed({"error": "gate_blocked: risk_gate", "retryable": False}) if blocked else None
 
     def budget(delivery: Delivery) -> Ending | None:
@@ -188,7 +190,7 @@ def test_gates_and_budget_are_checked_before_the_handler_runs(tmp_path: Path) ->
     worked(client, decays(lambda context: seen.append("handler")), 2, gates=[gate], budget=[budget])
 
     assert seen == ["gate", "budget", "handler", "gate"]
-    assert client.list(status="failed")["jobs"][0]["last_error"] == "gate_blocked: risk_gate"
+    assert client.list(status="failed").jobs[0].last_error == "gate_blocked: risk_gate"
 
 
 # Stopping
@@ -201,13 +203,13 @@ def test_stop_lets_running_handlers_finish_and_releases_other_jobs(tmp_path: Pat
         client.enqueue(**{**MEMORY, "object_id": f"mem_{number}"})
 
     def decay(context: Context) -> None:
-        if context.job["object_id"] == "mem_1":
+        if context.job.object_id == "mem_1":
             worker.stop()
 
     worker = Worker(client, decays(decay), batch=3, ticks=client.clock)
     tally = worker.run()
 
-    statuses = [(job["status"], job["attempt"]) for job in reversed(client.list()["jobs"])]
+    statuses = [(job.status, job.attempt) for job in reversed(client.list().jobs)]
     assert statuses == [("succeeded", 0)] * 2 + [("queued", 0)] * 4
     assert tally.released >= 2
     assert client.running() == 0
@@ -233,7 +235,7 @@ def test_after_the_grace_period_a_running_handler_is_cancelled_and_its_result_di
 
     assert over.wait(240)
     assert cancelled == [True]
-    assert only(client)["status"] == "running"
+    assert only(client).status == "running"
 
 
 @pytest.mark.req("JOB-WRK-6")
@@ -280,7 +282,7 @@ def test_a_second_signal_ends_the_worker_at_once(tmp_path: Path) -> None:
 
     assert os.waitstatus_to_exitcode(status) == 9
     with Scheduler.open(tmp_path / "jobs.db") as client:
-        assert only(client)["status"] == "running"
+        assert only(client).status == "running"
 
 
 # Lost stores
@@ -328,9 +330,9 @@ def test_the_end_of_a_job_is_reported_until_answered_and_counts_once(tmp_path: P
     worker = worked(client, decays(lambda context: Done(outcome="done")), 1)
 
     job = only(client)
-    assert (job["status"], job["outcome"], worker.tally.succeeded) == ("succeeded", "done", 1)
+    assert (job.status, job.outcome, worker.tally.succeeded) == ("succeeded", "done", 1)
     assert client.asked.count("ack") == 3
-    assert len(client.history(job["job_id"])["events"]) == 3
+    assert len(client.history(job.job_id).events) == 3
     assert check(client.calls.store) == []
 
 
@@ -342,7 +344,7 @@ def test_reporting_ends_with_the_lease(tmp_path: Path) -> None:
     worker = worked(client, decays(lambda context: None), 1)
 
     assert worker.tally.dropped == 1
-    assert only(client)["status"] == "running"
+    assert only(client).status == "running"
 
 
 # Over HTTP
@@ -352,11 +354,11 @@ class Distant:
     """A client without a store, as a worker on a server has."""
 
     def __init__(self, client: Scheduler) -> None:
-        self.pull: Callable[..., dict[str, Any]] = client.pull
-        self.ack: Callable[..., dict[str, Any]] = client.ack
-        self.fail: Callable[..., dict[str, Any]] = client.fail
-        self.renew: Callable[..., dict[str, Any]] = client.renew
-        self.release: Callable[..., dict[str, Any]] = client.release
+        self.pull = client.pull
+        self.ack = client.ack
+        self.fail = client.fail
+        self.renew = client.renew
+        self.release = client.release
 
 
 def test_a_remote_worker_runs_handlers_and_rejects_effects(tmp_path: Path) -> None:
@@ -377,7 +379,7 @@ def test_a_remote_worker_runs_handlers_and_rejects_effects(tmp_path: Path) -> No
 @pytest.mark.req("JOB-WRK-6")
 def test_a_stop_logs_the_handlers_still_running(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     client = virtual(tmp_path)
-    job_id = client.enqueue(**MEMORY)["job"]["job_id"]
+    job_id = client.enqueue(**MEMORY).job.job_id
     logged = threading.Event()
 
     class StopLogged(logging.Handler):

@@ -9,17 +9,20 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from pendula.jobs import messages
 from pendula.jobs.background import Bell
-from pendula.jobs.calls import finish, heartbeats, operate, plans, pull, set_time
-from pendula.jobs.calls.filters import CANCELLABLE, REVIVABLE, read_step
+from pendula.jobs.calls import finish, heartbeats, operate, plans, pull, queries, set_time
+from pendula.jobs.calls import why as reasons
+from pendula.jobs.calls.filters import step_of
+from pendula.jobs.calls.past import past
 from pendula.jobs.calls.pull import Pulled, Writes
+from pendula.jobs.messages import CancelBatch, Enqueue, Enqueued, Pull, Requeue, RequeueBatch, Stated
 from pendula.jobs.model import SYSTEM, Actor, Policy, Refused
-from pendula.jobs.request_reading import Faults
-from pendula.jobs.requests import Enqueue, Pull, read_enqueue, read_pull, read_reason, read_requeue
+from pendula.jobs.request_reading import Faults, read
 from pendula.jobs.store.protocol import EnqueueWriter, Reader, Store, WorkerRow, Writer
 from pendula.jobs.transaction import enqueue
 from pendula.jobs.transaction.enqueue import Rejected, Stored
-from pendula.jobs.transaction.replies import LOCAL, Answer, Body, Caller, Reply
+from pendula.jobs.transaction.replies import LOCAL, Body, Caller
 
 T = TypeVar("T")
 
@@ -48,14 +51,14 @@ class Calls:
 
     # Enqueue
 
-    def enqueue(self, body: Body, caller: Caller = LOCAL) -> Answer:
-        request = read_enqueue(body, self.policy, self.clock())
+    def enqueue(self, body: Body, caller: Caller = LOCAL) -> Enqueued | Refused:
+        request = read(Enqueue, body, self.policy, self.clock())
         if isinstance(request, Faults):
             return request.refusal()
         stored = self._write(lambda tx: self.store_in(tx, request, caller.actor), caller)
         return stored if isinstance(stored, Refused) else enqueue.stored_reply(*stored)
 
-    def enqueue_batch(self, body: Body, caller: Caller = LOCAL) -> Answer:
+    def enqueue_batch(self, body: Body, caller: Caller = LOCAL) -> messages.BatchResults | Refused:
         """Each entry has its own result; with `atomic` one fault refuses the whole batch."""
         batch = enqueue.read_batch(body, self.policy, self.clock())
         if isinstance(batch, Refused):
@@ -73,14 +76,17 @@ class Calls:
 
     # Pull
 
-    def pull(self, body: Body, caller: Caller = LOCAL) -> Answer:
+    def pull(self, body: Body, caller: Caller = LOCAL) -> messages.Pulled | Refused:
         """Deliver due jobs; with `wait_ms`, wait for one."""
         self.store.check_may_write()
+        request = read(Pull, body, self.policy, self.clock())
+        return request.refusal() if isinstance(request, Faults) else self.deliver(request, caller)
+
+    def deliver(self, request: Pull, caller: Caller = LOCAL, *, waits: bool = True) -> messages.Pulled:
+        """A pull that was read; it waits only if `waits`."""
+        self.store.check_may_write()
         now = self.clock()
-        request = read_pull(body, self.policy, now)
-        if isinstance(request, Faults):
-            return request.refusal()
-        until = now + request.wait_ms * 1000
+        until = now + (request.wait_ms * 1000 if waits else 0)
         bell = Bell()
         try:
             self._writes.join(bell)
@@ -138,88 +144,136 @@ class Calls:
 
     # End of a delivery
 
-    def ack(self, job_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
+    def ack(self, job_id: str, body: Body, caller: Caller = LOCAL) -> messages.Acked | Refused:
         return self._write(lambda tx: finish.ack(tx, job_id, body, caller.actor, self.policy, self.clock()), caller)
 
-    def ack_batch(self, body: Body, caller: Caller = LOCAL) -> Answer:
+    def ack_batch(self, body: Body, caller: Caller = LOCAL) -> messages.AckResults | Refused:
         """Each entry has its own result."""
         if wrong := finish.ack_batch_faults(body):
             return wrong
         entries = body["acks"]
-        results = self._write(lambda tx: finish.ack_all(tx, entries, caller.actor, self.policy, self.clock()), caller)
-        return Reply(200, {"results": results})
+        return self._write(lambda tx: finish.ack_all(tx, entries, caller.actor, self.policy, self.clock()), caller)
 
-    def fail(self, job_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
+    def fail(self, job_id: str, body: Body, caller: Caller = LOCAL) -> messages.Failed | Refused:
         return self._write(lambda tx: finish.fail(tx, job_id, body, caller.actor, self.policy, self.clock()), caller)
 
     # Renew, release, cancel, requeue
 
-    def renew(self, job_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
+    def renew(self, job_id: str, body: Body, caller: Caller = LOCAL) -> messages.Renewed | Refused:
         return self._write(lambda tx: operate.renew(tx, job_id, body, self.policy, self.clock()), caller)
 
-    def release(self, job_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
+    def release(self, job_id: str, body: Body, caller: Caller = LOCAL) -> messages.OneJob | Refused:
         return self._write(
             lambda tx: operate.release(tx, job_id, body, caller.actor, self.policy, self.clock()), caller
         )
 
-    def cancel(self, job_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
-        reason = read_reason(body)
+    def cancel(self, job_id: str, body: Body, caller: Caller = LOCAL) -> messages.OneJob | Refused:
+        request = read(Stated, body, self.policy)
         return self._write(
-            lambda tx: operate.cancel(tx, job_id, reason, caller.actor, self.policy, self.clock()), caller
+            lambda tx: operate.cancel(tx, job_id, request, caller.actor, self.policy, self.clock()), caller
         )
 
-    def requeue(self, job_id: str, body: Body, caller: Caller = LOCAL) -> Answer:
-        request = read_requeue(body, self.clock())
+    def requeue(self, job_id: str, body: Body, caller: Caller = LOCAL) -> messages.OneJob | Refused:
+        request = read(Requeue, body, self.policy, self.clock())
         return self._write(
             lambda tx: operate.requeue(tx, job_id, request, caller.actor, self.policy, self.clock()), caller
         )
 
     # Batches by filter, a step at a time
 
-    def cancel_batch(self, body: Body, caller: Caller = LOCAL) -> Answer:
+    def cancel_batch(self, body: Body, caller: Caller = LOCAL) -> messages.Operated | Refused:
         """Cancel the newest jobs that match a filter, at most `limit`; `next_cursor` leads to the next step."""
-        step = read_step(body, self.policy, CANCELLABLE, self.clock())
-        if isinstance(step, Refused):
-            return step
+        request = read(CancelBatch, body, self.policy, self.clock())
+        if isinstance(request, Faults):
+            return request.refusal()
+        step = step_of(request)
         return self._write(lambda tx: operate.cancel_all(tx, step, caller.actor, self.policy, self.clock()), caller)
 
-    def requeue_batch(self, body: Body, caller: Caller = LOCAL) -> Answer:
+    def requeue_batch(self, body: Body, caller: Caller = LOCAL) -> messages.Operated | Refused:
         """Requeue the newest jobs that match a filter, at most `limit`; `next_cursor` leads to the next step."""
-        step = read_step(body, self.policy, REVIVABLE, self.clock())
-        if isinstance(step, Refused):
-            return step
+        request = read(RequeueBatch, body, self.policy, self.clock())
+        if isinstance(request, Faults):
+            return request.refusal()
+        step = step_of(request)
         return self._write(lambda tx: operate.requeue_all(tx, step, caller.actor, self.policy, self.clock()), caller)
 
     # Time plans
 
-    def put_plan(self, name: str, body: Body, caller: Caller = LOCAL) -> Answer:
+    def put_plan(self, name: str, body: Body, caller: Caller = LOCAL) -> messages.OnePlan | Refused:
         return self._write(lambda tx: plans.put(tx, name, body, self.policy, caller.actor, self.clock()), caller)
 
-    def pause_plan(self, name: str, body: Body, caller: Caller = LOCAL) -> Answer:
-        return self._write(lambda tx: plans.pause(tx, name, body, caller.actor, self.clock()), caller)
+    def pause_plan(self, name: str, body: Body, caller: Caller = LOCAL) -> messages.OnePlan | Refused:
+        return self._write(lambda tx: plans.pause(tx, name, body, self.policy, caller.actor, self.clock()), caller)
 
-    def resume_plan(self, name: str, body: Body, caller: Caller = LOCAL) -> Answer:
+    def resume_plan(self, name: str, body: Body, caller: Caller = LOCAL) -> messages.OnePlan | Refused:
         return self._write(lambda tx: plans.resume(tx, name, body, self.policy, caller.actor, self.clock()), caller)
 
-    def run_now(self, name: str, body: Body, caller: Caller = LOCAL) -> Answer:
+    def run_now(self, name: str, body: Body, caller: Caller = LOCAL) -> Enqueued | Refused:
         return self._write(lambda tx: plans.run_now(tx, name, body, self.policy, caller.actor, self.clock()), caller)
 
-    def remove_plan(self, name: str, body: Body, caller: Caller = LOCAL) -> Answer:
-        return self._write(lambda tx: plans.remove(tx, name, body, caller.actor, self.clock()), caller)
+    def remove_plan(self, name: str, body: Body, caller: Caller = LOCAL) -> messages.PlanRemoved | Refused:
+        return self._write(lambda tx: plans.remove(tx, name, body, self.policy, caller.actor, self.clock()), caller)
 
     def change_plans(self, work: Callable[[Writer, int], T]) -> T:
         """Run maintenance of plans in one transaction, with its time."""
         return self._write(lambda tx: work(tx, self.clock()), Caller(SYSTEM))
 
-    def set_time(self, body: Body, caller: Caller = LOCAL) -> Answer:
+    def set_time(self, body: Body, caller: Caller = LOCAL) -> messages.TimeSet | Refused:
         """Accept the clock of this process as right: the store's time follows it, also backwards."""
         actor = caller.actor
 
-        def work(tx: Writer) -> Answer:
+        def work(tx: Writer) -> messages.TimeSet | Refused:
             right = self._machine()
             return set_time.set_time(tx, body, self.policy, actor, right, max(right, tx.latest_time()))
 
         return self._write(work, caller)
+
+    def free_key(self, body: Body, caller: Caller = LOCAL) -> messages.Freed | Refused:
+        """Let the key of a deleted job be used again."""
+        return self.store.write(
+            lambda tx: operate.free_key(tx, body, caller.actor, self.policy, self.clock()), metadata=caller.metadata
+        )
+
+    # Reading
+
+    def show(self, job_id: str) -> messages.OneJob | Refused:
+        return queries.show(self.store, job_id)
+
+    def why(self, job_id: str) -> messages.Why | Refused:
+        return reasons.why(self.store, self.policy, self.clock(), job_id)
+
+    def history(self, job_id: str) -> messages.History | Refused:
+        return queries.history(self.store, job_id)
+
+    def list(self, query: Body) -> messages.JobList | Refused:
+        return queries.listed(self.store, self.policy, query)
+
+    def count(self, query: Body) -> messages.Counted | Refused:
+        return queries.counted(self.store, self.policy, query)
+
+    def audit(self, query: Body) -> messages.Trail | Refused:
+        return queries.trail(self.store, self.policy, query)
+
+    def alerts(self, query: Body) -> messages.Alerts | Refused:
+        return queries.alerts(self.store, self.policy, query)
+
+    def past(self, query: Body) -> messages.Past | Refused:
+        return past(self.store, self.policy, query)
+
+    def metrics(self, query: Body) -> messages.Metrics | Refused:
+        window = queries.window_of(query, self.policy)
+        if isinstance(window, Refused):
+            return window
+        return queries.metrics(self.store, self.policy, self.clock(), window)
+
+    def object(self, object_type: str, object_id: str) -> messages.StoredObject | Refused:
+        return queries.shown_object(self.store, object_type, object_id)
+
+    def plans(self) -> messages.Plans:
+        return plans.listed(self.store, self.clock())
+
+    def workers(self) -> messages.Workers:
+        return heartbeats.listed(self.store, self.clock())
 
     # Workers
 

@@ -3,39 +3,48 @@
 The lease is checked before the body, so that a caller without it learns nothing about the job.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from pendula.jobs import decide
-from pendula.jobs.audit import number_of
 from pendula.jobs.hooks import governance
-from pendula.jobs.model import SYSTEM, Actor, AuditCheck, Code, Ended, Job, Policy, Refused, Status, job_json
+from pendula.jobs.messages import (
+    Ack,
+    Acked,
+    AckResult,
+    AckResults,
+    Enqueue,
+    Fail,
+    Failed,
+    ObjectTime,
+    job_of,
+    read_proof,
+    utc_or_null,
+)
+from pendula.jobs.model import SYSTEM, Actor, AuditCheck, Code, Ended, Job, Policy, Refused, Status, number_of
 from pendula.jobs.reasons import Reason
-from pendula.jobs.request_reading import Faults
-from pendula.jobs.requests import Ack, Enqueue
-from pendula.jobs.requests_finishing import read_ack, read_fail, read_proof
+from pendula.jobs.request_reading import Faults, read
 from pendula.jobs.store.protocol import ObjectRow, Writer
 from pendula.jobs.transaction.ending import OVER, carry_out, holder, tell_governance, write_back
-from pendula.jobs.transaction.enqueue import batch_faults, result_of
+from pendula.jobs.transaction.enqueue import batch_faults, error_of
 from pendula.jobs.transaction.following import enqueue_next
-from pendula.jobs.transaction.replies import Answer, Body, Reply, not_found, utc_or_null
-from pendula.kernel.canonical import Json
+from pendula.jobs.transaction.replies import Body, not_found
 
 
-def ack(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
+def ack(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Acked | Refused:
     job = tx.job(job_id)
     if job is None:
         return not_found(job_id)
     proof = read_proof(body)
     if job.status == Status.SUCCEEDED and decide.repeats(job, proof, Ended.ACK):
         row = tx.object(job.object_type, job.object_id)
-        return Reply(200, {"already_acked": True, **_acked(job, row, None)})
+        return _acked(job, row, None, already=True)
     if (refused := decide.holding(job, proof, now)) is not None:
         return refused
-    request = read_ack(body, policy, now)
+    request = read(Ack, body, policy, now)
     if isinstance(request, Faults):
         return _ack_refusal(request)
     before = tx.object(job.object_type, job.object_id)
@@ -49,45 +58,50 @@ def ack(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: 
     after = tx.change(job, done.job, done.touched, done.reason, worker)
     row = _next_time(tx, after, before, request, worker, policy)
     followup = _followup(tx, after, request, worker, now) if policy.auto_followup else None
-    return Reply(200, {"already_acked": False, **_acked(after, row, followup)})
+    return _acked(after, row, followup)
 
 
-def ack_all(tx: Writer, entries: list[Any], actor: Actor, policy: Policy, now: int) -> list[Json]:
+def ack_all(tx: Writer, entries: Sequence[Any], actor: Actor, policy: Policy, now: int) -> AckResults:
     """One result for each entry."""
     ids = (entry.get("job_id") for entry in entries if isinstance(entry, Mapping))
     tx.expect([job_id for job_id in ids if isinstance(job_id, str)])
-    return [_ack_entry(tx, entry, actor, policy, now) for entry in entries]
+    return AckResults([_result(_ack_entry(tx, entry, actor, policy, now)) for entry in entries])
 
 
-def _ack_entry(tx: Writer, entry: Any, actor: Actor, policy: Policy, now: int) -> dict[str, Json]:
+def _ack_entry(tx: Writer, entry: Any, actor: Actor, policy: Policy, now: int) -> Acked | Refused:
     if not isinstance(entry, Mapping) or not isinstance(entry.get("job_id"), str):
         faults = Faults()
         faults.add("job_id", Code.MISSING_FIELD)
-        return result_of(faults.refusal())
+        return faults.refusal()
     members = dict(entry)
-    answer = ack(tx, members.pop("job_id"), members, actor, policy, now)
-    return result_of(answer) if isinstance(answer, Refused) else {"status": answer.status, **answer.body}
+    return ack(tx, members.pop("job_id"), members, actor, policy, now)
+
+
+def _result(answer: Acked | Refused) -> AckResult:
+    if isinstance(answer, Refused):
+        return AckResult(answer.status, error=error_of(answer))
+    return AckResult(200, answer.already_acked, answer.job, answer.object, answer.followup_job_id)
 
 
 def ack_batch_faults(body: Body) -> Refused | None:
     return batch_faults(body, "acks", {"acks"})
 
 
-def fail(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
+def fail(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Failed | Refused:
     job = tx.job(job_id)
     if job is None:
         return not_found(job_id)
     proof = read_proof(body)
     if decide.repeats(job, proof, Ended.FAIL):
-        return Reply(200, {"already_failed": True, "retry": job.status not in OVER, "job": job_json(job)})
+        return Failed(already_failed=True, retry=job.status not in OVER, job=job_of(job))
     if (refused := decide.holding(job, proof, now)) is not None:
         return refused
-    request = read_fail(body)
+    request = read(Fail, body, policy, now)
     if isinstance(request, Faults):
         return request.refusal()
     after = carry_out(tx, job, decide.failed(job, request, now, policy), holder(job, actor))
     tell_governance(tx, job, after, SYSTEM, policy, now)
-    return Reply(200, {"already_failed": False, "retry": after.status == Status.QUEUED, "job": job_json(after)})
+    return Failed(already_failed=False, retry=after.status == Status.QUEUED, job=job_of(after))
 
 
 def _unknown_event(tx: Writer, job: Job, request: Ack, policy: Policy) -> Refused | None:
@@ -101,13 +115,13 @@ def _unknown_event(tx: Writer, job: Job, request: Ack, policy: Policy) -> Refuse
     return faults.refusal("no stored event of this id is about the job or its object")
 
 
-def _ack_governed(tx: Writer, job: Job, request: Ack, actor: Actor, policy: Policy, now: int) -> Answer:
+def _ack_governed(tx: Writer, job: Job, request: Ack, actor: Actor, policy: Policy, now: int) -> Acked | Refused:
     """A governed object keeps its state and gets its next time, unless its gates forbid even that."""
     ended = governance().may_finish(tx, job, request, holder(job, actor), policy, now)
     if isinstance(ended, Refused):
         return ended
     row = tx.object(job.object_type, job.object_id)
-    return Reply(200, {"already_acked": False, **_acked(ended.job, row, ended.followup)})
+    return _acked(ended.job, row, ended.followup)
 
 
 def _next_time(tx: Writer, job: Job, before: ObjectRow | None, request: Ack, actor: Actor, policy: Policy) -> ObjectRow:
@@ -145,13 +159,9 @@ def _followup(tx: Writer, job: Job, request: Ack, actor: Actor, now: int) -> str
     return enqueue_next(tx, follow, job.idempotency_key, actor, now)
 
 
-def _acked(job: Job, row: ObjectRow | None, followup: str | None) -> dict[str, Json]:
-    shown = {
-        "object_type": job.object_type,
-        "object_id": job.object_id,
-        "next_action_at": None if row is None else utc_or_null(row.next_action_at),
-    }
-    return {"job": job_json(job), "object": shown, "followup_job_id": followup}
+def _acked(job: Job, row: ObjectRow | None, followup: str | None, *, already: bool = False) -> Acked:
+    at = None if row is None else utc_or_null(row.next_action_at)
+    return Acked(already, job_of(job), ObjectTime(job.object_type, job.object_id, at), followup)
 
 
 def _ack_refusal(faults: Faults) -> Refused:

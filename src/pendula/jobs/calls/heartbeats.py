@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
+from pendula.jobs.messages import Worker, Workers, utc_or_null
 from pendula.jobs.model import SECOND
 from pendula.jobs.store.protocol import Store, WorkerRow, Writer
-from pendula.jobs.transaction.replies import Reply
-from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 
 WORKERS_MOST = 1000
@@ -24,28 +23,28 @@ def fitting(works: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     return tuple(works) if len(works) <= WORKS_MOST else ()
 
 
-def listed(store: Store, now: int) -> Reply:
-    return Reply(200, {"workers": workers_json(store.read(lambda look: look.workers()), now)})
+def listed(store: Store, now: int) -> Workers:
+    return Workers(shown(store.read(lambda look: look.workers()), now))
 
 
-def workers_json(workers: Sequence[WorkerRow], now: int) -> list[Json]:
+def shown(workers: Sequence[WorkerRow], now: int) -> list[Worker]:
     """The last heartbeat of each worker, with its age."""
     return [
-        {
-            "worker_id": worker.worker_id,
-            "started_at": format_utc(worker.started_at),
-            "seen_at": format_utc(worker.seen_at),
-            "age_sec": max(0, now - worker.seen_at) // SECOND,
-            "ended_at": None if worker.ended_at is None else format_utc(worker.ended_at),
-            "concurrency": worker.concurrency,
-            "running": worker.running,
-            "taken": worker.taken,
-            "succeeded": worker.succeeded,
-            "failed": worker.failed,
-            "dropped": worker.dropped,
-            "released": worker.released,
-            "handles": [f"{object_type} {action}" for object_type, action in worker.works],
-            "queues": list(worker.queues),
-        }
+        Worker(
+            worker_id=worker.worker_id,
+            started_at=format_utc(worker.started_at),
+            seen_at=format_utc(worker.seen_at),
+            age_sec=max(0, now - worker.seen_at) // SECOND,
+            ended_at=utc_or_null(worker.ended_at),
+            concurrency=worker.concurrency,
+            running=worker.running,
+            taken=worker.taken,
+            succeeded=worker.succeeded,
+            failed=worker.failed,
+            dropped=worker.dropped,
+            released=worker.released,
+            handles=[f"{object_type} {action}" for object_type, action in worker.works],
+            queues=list(worker.queues),
+        )
         for worker in workers
     ]

@@ -10,39 +10,37 @@ from msgspec.structs import replace
 
 from pendula.jobs import decide
 from pendula.jobs.audit import PlanChange
+from pendula.jobs.messages import Enqueue, Enqueued, NewPlan, OnePlan, PlanRemoved, Plans, Recurring, Stated
 from pendula.jobs.model import SYSTEM, Actor, Code, Policy, Refused, Status
 from pendula.jobs.plans import (
     DECLARED_US,
     PLANS_MOST,
     Plan,
-    Recurring,
     Source,
     asked_for,
     occurrence,
-    plan_json,
-    read_plan,
+    planned,
     trail_json,
 )
 from pendula.jobs.reasons import Reason, stated
-from pendula.jobs.request_reading import Faults
-from pendula.jobs.requests import read_enqueue, read_reason
+from pendula.jobs.request_reading import Faults, read
 from pendula.jobs.store.protocol import Store, Writer
 from pendula.jobs.transaction.enqueue import Stored, store_all, stored_reply
-from pendula.jobs.transaction.replies import Answer, Body, Reply, no_plan
+from pendula.jobs.transaction.replies import Body, no_plan
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 
 DECLARED = Reason("declared")
 
 
-def listed(store: Store, now: int) -> Reply:
+def listed(store: Store, now: int) -> Plans:
     """All plans, by name."""
-    return Reply(200, {"plans": [plan_json(plan, now) for plan in store.read(lambda look: look.plans())]})
+    return Plans([planned(plan, now) for plan in store.read(lambda look: look.plans())])
 
 
-def put(tx: Writer, name: str, body: Body, policy: Policy, actor: Actor, now: int) -> Answer:
+def put(tx: Writer, name: str, body: Body, policy: Policy, actor: Actor, now: int) -> OnePlan | Refused:
     """Create or change a plan; an unchanged one is left alone."""
-    entry = read_plan(name, body, policy)
+    entry = read(Recurring, body, policy, now, path={"name": name})
     if isinstance(entry, Faults):
         return entry.refusal()
     stored = tx.plan(name)
@@ -51,7 +49,7 @@ def put(tx: Writer, name: str, body: Body, policy: Policy, actor: Actor, now: in
     if stored is None and len(tx.plans()) >= PLANS_MOST:
         return Refused(Code.TOO_MANY_PLANS, f"there are {PLANS_MOST} plans, which is the limit", {"name": name})
     plan = keep_next(tx, _store_plan(tx, stored, entry, Source.CALL, Reason("put"), actor, now=now), policy, now)
-    return Reply(201 if stored is None else 200, {"plan": plan_json(plan, now)})
+    return NewPlan(planned(plan, now)) if stored is None else OnePlan(planned(plan, now))
 
 
 def declare(tx: Writer, now: int, entry: Recurring) -> Plan:
@@ -67,9 +65,9 @@ def still_declared(tx: Writer, now: int, name: str) -> None:
         tx.put_plan(replace(stored, declared_at=now))
 
 
-def pause(tx: Writer, name: str, body: Body, actor: Actor, now: int) -> Answer:
+def pause(tx: Writer, name: str, body: Body, policy: Policy, actor: Actor, now: int) -> OnePlan | Refused:
     """Stop occurrences; the queued one is cancelled. A paused plan stays as it is."""
-    named = _plan_and_reason(tx, name, body)
+    named = _plan_and_reason(tx, name, body, policy)
     if isinstance(named, Refused):
         return named
     plan, reason = named
@@ -78,12 +76,12 @@ def pause(tx: Writer, name: str, body: Body, actor: Actor, now: int) -> Answer:
         plan = replace(plan, paused_at=now, paused_by=actor.id, occurs_at=None, changed_at=now)
         tx.put_plan(plan)
         _write_event(tx, name, _pause_shown(None), _pause_shown(plan), reason or Reason("paused"), actor, at=now)
-    return Reply(200, {"plan": plan_json(plan, now)})
+    return OnePlan(planned(plan, now))
 
 
-def resume(tx: Writer, name: str, body: Body, policy: Policy, actor: Actor, now: int) -> Answer:
+def resume(tx: Writer, name: str, body: Body, policy: Policy, actor: Actor, now: int) -> OnePlan | Refused:
     """Continue from now; missed occurrences are skipped. A plan that is not paused stays as it is."""
-    named = _plan_and_reason(tx, name, body)
+    named = _plan_and_reason(tx, name, body, policy)
     if isinstance(named, Refused):
         return named
     plan, reason = named
@@ -94,19 +92,19 @@ def resume(tx: Writer, name: str, body: Body, policy: Policy, actor: Actor, now:
         _write_event(tx, name, before, _pause_shown(None), reason or Reason("resumed"), actor, at=now)
         if plan.is_kept(now):
             plan = keep_next(tx, plan, policy, now)
-    return Reply(200, {"plan": plan_json(plan, now)})
+    return OnePlan(planned(plan, now))
 
 
-def run_now(tx: Writer, name: str, body: Body, policy: Policy, actor: Actor, now: int) -> Answer:
+def run_now(tx: Writer, name: str, body: Body, policy: Policy, actor: Actor, now: int) -> Enqueued | Refused:
     """Enqueue one job of the plan now, paused or not. While such a job is queued, it is returned again."""
-    named = _plan_and_reason(tx, name, body)
+    named = _plan_and_reason(tx, name, body, policy)
     if isinstance(named, Refused):
         return named
     plan, _ = named
     waiting = None if plan.asked_job_id is None else tx.job(plan.asked_job_id)
     if waiting is not None and waiting.status == Status.QUEUED:
         return stored_reply(waiting, True)
-    request = read_enqueue(asked_for(plan, now), policy, now)
+    request = read(Enqueue, asked_for(plan, now), policy, now)
     if isinstance(request, Faults):
         return request.refusal()
     [stored] = store_all(tx, [request], actor, now)
@@ -116,9 +114,9 @@ def run_now(tx: Writer, name: str, body: Body, policy: Policy, actor: Actor, now
     return stored_reply(*stored)
 
 
-def remove(tx: Writer, name: str, body: Body, actor: Actor, now: int) -> Answer:
+def remove(tx: Writer, name: str, body: Body, policy: Policy, actor: Actor, now: int) -> PlanRemoved | Refused:
     """Remove a plan, its pause and its queued occurrence; not one from a settings file."""
-    named = _plan_and_reason(tx, name, body)
+    named = _plan_and_reason(tx, name, body, policy)
     if isinstance(named, Refused):
         return named
     plan, reason = named
@@ -135,7 +133,7 @@ def remove(tx: Writer, name: str, body: Body, actor: Actor, now: int) -> Answer:
         actor,
         at=now,
     )
-    return Reply(200, {"removed": True, "name": name})
+    return PlanRemoved(removed=True, name=name)
 
 
 def keep_next(tx: Writer, plan: Plan, policy: Policy, now: int) -> Plan:
@@ -175,7 +173,7 @@ def _is_cancelled(stored: Stored) -> bool:
 
 
 def _enqueue_occurrence(tx: Writer, plan: Plan, at: int, policy: Policy, now: int) -> Stored:
-    request = read_enqueue(occurrence(plan, at), policy, now)
+    request = read(Enqueue, occurrence(plan, at), policy, now)
     return request.refusal() if isinstance(request, Faults) else store_all(tx, [request], SYSTEM, now)[0]
 
 
@@ -195,15 +193,15 @@ def _store_plan(
     return plan
 
 
-def _plan_and_reason(tx: Writer, name: str, body: Body) -> tuple[Plan, Reason | None] | Refused:
+def _plan_and_reason(tx: Writer, name: str, body: Body, policy: Policy) -> tuple[Plan, Reason | None] | Refused:
     """The plan and the stated reason; an unknown plan is reported before the faults of the body."""
     plan = tx.plan(name)
     if plan is None:
         return no_plan(name)
-    reason = read_reason(body)
-    if isinstance(reason, Faults):
-        return reason.refusal()
-    return plan, None if reason is None else stated(reason)
+    request = read(Stated, body, policy)
+    if isinstance(request, Faults):
+        return request.refusal()
+    return plan, None if request.reason is None else stated(request.reason)
 
 
 def _in_settings(plan: Plan, now: int) -> Refused | None:

@@ -4,16 +4,15 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
-from pendula.jobs import decide
+from pendula.jobs import decide, messages
 from pendula.jobs.background import Bell
 from pendula.jobs.decide import ASIDE_MOST, Busy, weighted
 from pendula.jobs.hooks import governance
-from pendula.jobs.model import SECOND, SYSTEM, VERIFICATIONS, Actor, Job, Policy, PullOrder, Status, job_json
-from pendula.jobs.requests import Pull
+from pendula.jobs.messages import Pull, job_of
+from pendula.jobs.model import SECOND, SYSTEM, VERIFICATIONS, Actor, Job, Policy, PullOrder, Status
 from pendula.jobs.store.protocol import Writer
 from pendula.jobs.transaction.ending import carry_out, tell_governance
-from pendula.jobs.transaction.replies import Reply, unreadable
-from pendula.kernel.canonical import Json
+from pendula.jobs.transaction.replies import unreadable
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.time import format_utc
 
@@ -28,18 +27,12 @@ class Pulled(Struct, frozen=True):
     """
 
     due_by: int
-    jobs: list[dict[str, Json]]
+    jobs: list[messages.Job]
     reclaimed: int
     cut_short: bool = False
 
-    def reply(self) -> Reply:
-        body: dict[str, Json] = {
-            "now": format_utc(self.due_by),
-            "count": len(self.jobs),
-            "reclaimed": self.reclaimed,
-            "jobs": self.jobs,
-        }
-        return Reply(200, body)
+    def reply(self) -> messages.Pulled:
+        return messages.Pulled(format_utc(self.due_by), len(self.jobs), self.reclaimed, self.jobs)
 
 
 def give_due(
@@ -50,7 +43,7 @@ def give_due(
     Jobs that governance withholds are added to `withheld`, and skipped in further steps of the same pull.
     """
     withheld = set() if withheld is None else withheld
-    lease_us = request.lease_us or policy.lease_sec * SECOND
+    lease_us = (request.lease_sec or policy.lease_sec) * SECOND
     worker = Actor("worker", request.worker_id)
     due_by = now if request.now is None else request.now
     reclaimed = reclaim(tx, policy, now)
@@ -80,8 +73,8 @@ def give_due(
         try:
             done = decide.deliver(job, request.worker_id, decide.hashed(token), now, lease_us, fences_from)
             after = tx.change(job, done.job, done.touched, done.reason, worker)
-            delivered.append(job_json(after, token))
-        except (IndexError, TypeError, InputRefused) as trouble:
+            delivered.append(job_of(after, token))
+        except (LookupError, TypeError, InputRefused) as trouble:
             raise unreadable(job, trouble) from trouble
     has_more = len(withheld) > before or (busy is not None and busy.is_full)
     return Pulled(due_by, delivered, reclaimed, cut_short=has_more and not delivered)

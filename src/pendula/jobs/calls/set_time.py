@@ -9,16 +9,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pendula.jobs.calls import plans
-from pendula.jobs.model import LEASE_MOST_SEC, SECOND, Actor, Job, Policy, Status
+from pendula.jobs.messages import SetTime, TimeSet
+from pendula.jobs.model import LEASE_MOST_SEC, SECOND, Actor, Job, Policy, Refused, Status
 from pendula.jobs.reasons import Reason
-from pendula.jobs.request_reading import BodyReader, Faults
-from pendula.jobs.requests import REASON_MOST
+from pendula.jobs.request_reading import Faults, read
 from pendula.jobs.store.protocol import Writer
-from pendula.jobs.transaction.replies import Answer, Body, Reply
+from pendula.jobs.transaction.replies import Body
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 
-MEMBERS = frozenset({"reason"})
 KEPT_SHOWN = 100
 REASON = Reason("time_set")
 
@@ -31,17 +30,11 @@ class Corrected(Struct):
     kept: list[str] = []
 
 
-def read_set_time(given: Body) -> str | Faults:
-    body = BodyReader(given, MEMBERS)
-    reason = body.text("reason", REASON_MOST) if body.required("reason") else None
-    return body.faults if reason is None or body.faults.entries else reason
-
-
-def set_time(tx: Writer, body: Body, policy: Policy, actor: Actor, right: int, before: int) -> Answer:
+def set_time(tx: Writer, body: Body, policy: Policy, actor: Actor, right: int, before: int) -> TimeSet | Refused:
     """Set the store's time to `right`. Where it was not ahead, only the clock is accepted."""
-    reason = read_set_time(body)
-    if isinstance(reason, Faults):
-        return reason.refusal()
+    request = read(SetTime, body, policy, right)
+    if isinstance(request, Faults):
+        return request.refusal()
     jobs = tx.after(right)
     tx.time_set(right)
     corrected = Corrected()
@@ -54,10 +47,16 @@ def set_time(tx: Writer, body: Body, policy: Policy, actor: Actor, right: int, b
         "kept": len(corrected.kept),
         "plans": replanned,
     }
-    tx.time_event({"time": format_utc(before)}, {"time": format_utc(right), **report}, reason, actor, right)
-    shown: list[Json] = [*corrected.kept[:KEPT_SHOWN]]
-    reply: dict[str, Json] = {"before": format_utc(before), "now": format_utc(right), **report, "kept_jobs": shown}
-    return Reply(200, reply)
+    tx.time_event({"time": format_utc(before)}, {"time": format_utc(right), **report}, request.reason, actor, right)
+    return TimeSet(
+        before=format_utc(before),
+        now=format_utc(right),
+        due=corrected.due,
+        leases=corrected.leases,
+        kept=len(corrected.kept),
+        plans=replanned,
+        kept_jobs=corrected.kept[:KEPT_SHOWN],
+    )
 
 
 def _correct(tx: Writer, job: Job, actor: Actor, right: int, corrected: Corrected) -> None:

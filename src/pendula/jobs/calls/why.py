@@ -8,13 +8,15 @@ from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from pendula.jobs.decide import OUTCOME_CANCELLED, OUTCOME_DEFERRED
 from pendula.jobs.hooks import governance
-from pendula.jobs.model import MILLION, SECOND, VERIFICATIONS, Job, Policy, PullOrder, Status, progress_json
+from pendula.jobs.messages import Why, WhyReason, progress_of
+from pendula.jobs.model import MILLION, SECOND, VERIFICATIONS, Job, Policy, PullOrder, Refused, Status
 from pendula.jobs.sentences import error_sentence, sentence_of
 from pendula.jobs.store.protocol import AuditListing, Reader, Store, Unhandled, WorkerRow
-from pendula.jobs.transaction.replies import Answer, Reply, not_found
+from pendula.jobs.transaction.replies import not_found
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.time import format_utc
 
@@ -23,23 +25,12 @@ ALIVE_US = 90 * SECOND  # a worker without a heartbeat for longer counts as gone
 ERROR_SHOWN = 200
 CANCELLED = "cancelled: "  # prefix of the last error of a cancelled job
 EVENTS_MOST = 100_000
-REASONS = (
-    "ended",
-    "runs",
-    "lease_over",
-    "waits_for_time",
-    "waits_for_retry",
-    "waits_for_gate",
-    "waits_for_object",
-    "waits_for_worker",
-    "waits_for_turn",
-)
 
 
 class Because(Struct, frozen=True):
     """A reason: its code, its sentence without the id of the job, and its facts."""
 
-    reason: str
+    reason: WhyReason
     sentence: str
     facts: dict[str, Json] = {}
 
@@ -56,7 +47,7 @@ class Case(Struct, frozen=True):
 Question = Callable[[Case], Because | None]
 
 
-def why(store: Store, policy: Policy, now: int, job_id: str) -> Answer:
+def why(store: Store, policy: Policy, now: int, job_id: str) -> Why | Refused:
     """The reason of a job's present state."""
 
     def look(reader: Reader) -> Because | None:
@@ -67,7 +58,7 @@ def why(store: Store, policy: Policy, now: int, job_id: str) -> Answer:
     if answer is None:
         return not_found(job_id)
     sentence = f"{job_id} {answer.sentence}."
-    return Reply(200, {"job_id": job_id, "reason": answer.reason, "sentence": sentence, "facts": answer.facts})
+    return Why(job_id, answer.reason, sentence, answer.facts)
 
 
 def because(case: Case) -> Because:
@@ -138,7 +129,7 @@ def _progress(job: Job) -> tuple[str, dict[str, Json]]:
     if job.progress is not None:
         note = f" ({job.progress_note})" if job.progress_note else ""
         text += f"; {job.progress * 100 // MILLION} % of it is done{note}"
-        facts["progress"] = progress_json(job.progress, job.progress_note)
+        facts["progress"] = asdict(progress_of(job.progress, job.progress_note))
     if job.cancel_requested_at is not None:
         at = format_utc(job.cancel_requested_at)
         text += f"; it was asked to stop at {at}"

@@ -7,10 +7,10 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Struct
 
 from pendula.jobs.audit import GovernanceEvent, PlanChange, Row
+from pendula.jobs.messages import Pull
 from pendula.jobs.model import Actor, Job, Status
 from pendula.jobs.plans import Plan
 from pendula.jobs.reasons import Reason
-from pendula.jobs.requests import Pull
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
 

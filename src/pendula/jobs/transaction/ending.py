@@ -2,9 +2,9 @@
 
 from pendula.jobs.decide import JobChange
 from pendula.jobs.hooks import governance
+from pendula.jobs.messages import utc_or_null
 from pendula.jobs.model import Actor, Job, Policy, Priority, Status
 from pendula.jobs.store.protocol import ObjectRow, Writer
-from pendula.jobs.transaction.replies import utc_or_null
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 

@@ -8,11 +8,18 @@ from msgspec import Struct
 
 from pendula.jobs import decide
 from pendula.jobs.hooks import governance
-from pendula.jobs.model import BATCH_MOST, Actor, Code, Job, Policy, Refused, in_full, job_json
-from pendula.jobs.request_reading import Faults
-from pendula.jobs.requests import Enqueue, read_enqueue
+from pendula.jobs.messages import (
+    BatchEntry,
+    BatchResults,
+    Enqueue,
+    Enqueued,
+    ErrorFacts,
+    job_of,
+)
+from pendula.jobs.model import BATCH_MOST, Actor, Code, Job, Policy, Refused, in_full
+from pendula.jobs.request_reading import Faults, read
 from pendula.jobs.store.protocol import EnqueueWriter
-from pendula.jobs.transaction.replies import Body, Reply
+from pendula.jobs.transaction.replies import Body
 from pendula.kernel.canonical import Json
 
 FAULTS_SHOWN = 3  # faulty entries in the message of a refused batch; the details have all
@@ -89,8 +96,8 @@ def _removed(key: str) -> Refused:
     return Refused(Code.IDEMPOTENCY_KEY_CONFLICT, "the key belonged to a job that was removed", details)
 
 
-def stored_reply(job: Job, deduplicated: bool) -> Reply:
-    return Reply(200 if deduplicated else 201, {"deduplicated": deduplicated, "job": job_json(job)})
+def stored_reply(job: Job, deduplicated: bool) -> Enqueued:
+    return Enqueued(deduplicated, job_of(job))
 
 
 class Rejected(Exception):
@@ -119,18 +126,17 @@ class Batch(Struct, frozen=True):
             raise Rejected(stored)
         return stored
 
-    def reply(self, stored: Sequence[Stored]) -> Reply:
+    def reply(self, stored: Sequence[Stored]) -> BatchResults:
         """One result for each entry."""
         left = iter(stored)
-        results: list[Json] = [result_of(entry if isinstance(entry, Refused) else next(left)) for entry in self.read]
-        return Reply(200, {"results": results})
+        return BatchResults([_result(entry if isinstance(entry, Refused) else next(left)) for entry in self.read])
 
     def refusal(self, stored: Sequence[Stored] = ()) -> Refused:
         """The refusal of the whole batch; each entry's result says whether it was at fault."""
         left = iter(stored)
         entries = [entry if isinstance(entry, Refused) else next(left, None) for entry in self.read]
         results: list[Json] = [
-            result_of(entry) if isinstance(entry, Refused) else {"status": 422, "stored": False} for entry in entries
+            refused_json(entry) if isinstance(entry, Refused) else {"status": 422, "stored": False} for entry in entries
         ]
         faults = [
             f"entry {n}: {in_full(entry.message, entry.details)}"
@@ -151,7 +157,7 @@ def read_batch(body: Body, policy: Policy, now: int) -> Batch | Refused:
 def _entry(entry: Any, policy: Policy, now: int) -> Enqueue | Refused:
     if not isinstance(entry, Mapping):
         return Refused(Code.INVALID_FIELD, "an entry is an object", {"fields": []})
-    request = read_enqueue(entry, policy, now)
+    request = read(Enqueue, entry, policy, now)
     return request.refusal() if isinstance(request, Faults) else request
 
 
@@ -171,9 +177,17 @@ def batch_faults(body: Body, name: str, known: set[str]) -> Refused | None:
     return faults.refusal() if faults.entries else None
 
 
-def result_of(stored: Stored) -> dict[str, Json]:
-    """The result of one entry of a batch."""
+def _result(stored: Stored) -> BatchEntry:
+    """The result of one entry."""
     if isinstance(stored, Refused):
-        return {"status": stored.status, "error": stored.as_json()}
+        return BatchEntry(stored.status, error=error_of(stored))
     job, deduplicated = stored
-    return {"status": 200 if deduplicated else 201, "deduplicated": deduplicated, "job": job_json(job)}
+    return BatchEntry(200 if deduplicated else 201, deduplicated, job_of(job))
+
+
+def error_of(refused: Refused) -> ErrorFacts:
+    return ErrorFacts(refused.code.value, refused.message, refused.details)
+
+
+def refused_json(refused: Refused) -> dict[str, Json]:
+    return {"status": refused.status, "error": refused.as_json()}

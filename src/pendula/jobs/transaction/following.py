@@ -3,8 +3,8 @@
 from msgspec.structs import replace
 
 from pendula.jobs import decide
+from pendula.jobs.messages import Enqueue
 from pendula.jobs.model import TERMINAL, Actor, Refused
-from pendula.jobs.requests import Enqueue
 from pendula.jobs.store.protocol import Writer
 from pendula.jobs.transaction.enqueue import key_hash, store_all
 

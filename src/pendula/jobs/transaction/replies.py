@@ -5,11 +5,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from pendula.jobs.model import Actor, Code, Job, Refused, job_json
+from pendula.jobs import model
+from pendula.jobs.messages import Job, job_of
+from pendula.jobs.model import Actor, Code, Refused
 from pendula.jobs.store.protocol import StoreUnusable
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused
-from pendula.kernel.time import format_utc
 
 Body = Mapping[str, Any]
 
@@ -29,7 +30,7 @@ LOCAL = Caller()
 
 
 class Reply(Struct, frozen=True):
-    """The result of a call that was not refused."""
+    """The result of a call on governed objects that was not refused."""
 
     status: int
     body: dict[str, Json]
@@ -42,24 +43,19 @@ def not_found(job_id: str) -> Refused:
     return Refused(Code.JOB_NOT_FOUND, f"no job {job_id}", {"job_id": job_id})
 
 
-def unreadable(job: Job, trouble: Exception) -> StoreUnusable:
+def unreadable(job: model.Job, trouble: Exception) -> StoreUnusable:
     """The error for a row that was damaged or changed by hand, which is not a fault of the caller."""
     message = f"{job.job_id} cannot be read: {trouble}; `pendula jobs check` says what is wrong"
     return StoreUnusable(message, job_id=str(job.job_id))
 
 
-def shown_job(job: Job) -> dict[str, Json]:
+def shown_job(job: model.Job) -> Job:
     """The public form of a job; raises `StoreUnusable` where it cannot be read."""
     try:
-        return job_json(job)
-    except (IndexError, TypeError, InputRefused) as trouble:
+        return job_of(job)
+    except (LookupError, TypeError, InputRefused) as trouble:
         raise unreadable(job, trouble) from trouble
 
 
 def no_plan(name: str) -> Refused:
     return Refused(Code.PLAN_NOT_FOUND, f"no plan {name[:64]}", {"name": name[:64]})
-
-
-def utc_or_null(at: int | None) -> str | None:
-    """A time as in replies."""
-    return None if at is None else format_utc(at)

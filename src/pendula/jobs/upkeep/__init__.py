@@ -4,7 +4,7 @@ alerts               delivers every alert to every sink, at least once, with gro
 outbox               delivers write-backs to objects in another database: at least once, in order, with a fence
 recurring            keeps the next occurrence of every time plan in the store
 background_services  alerts about unhandled jobs, checks by governance; all services of a worker on a store
-retention            deletes old finished jobs, in small steps; frees a key
+retention            deletes old finished jobs, in small steps
 verification         checks a store: its file, its invariants, and jobs and objects against its audit trail
 
 `alerts` (HTTP) and `background_services` are imported lazily, because they load more than the rest.
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from pendula.jobs.upkeep.outbox import WriteBacks
 from pendula.jobs.upkeep.recurring import Recurrences
-from pendula.jobs.upkeep.retention import free_key, retain
+from pendula.jobs.upkeep.retention import retain
 from pendula.jobs.upkeep.verification import check, replay
 
 if TYPE_CHECKING:
     from pendula.jobs.upkeep.background_services import in_background
 
-__all__ = ["Recurrences", "WriteBacks", "check", "free_key", "in_background", "replay", "retain"]
+__all__ = ["Recurrences", "WriteBacks", "check", "in_background", "replay", "retain"]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,8 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from msgspec.structs import asdict
+
 from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
 from pendula.jobs.calls import Calls, queries
 from pendula.jobs.hooks import governance
@@ -113,7 +115,7 @@ def _alert(kind: Unhandled, now: int) -> dict[str, Json]:
         "alert": "job.unhandled",
         "alert_id": _alert_id(kind),
         "severity": "warning",
-        **queries.unhandled_json(kind),
+        **asdict(queries.unhandled_work(kind)),
         "at": format_utc(now),
     }
 

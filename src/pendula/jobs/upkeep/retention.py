@@ -1,4 +1,4 @@
-"""Delete old finished jobs in small steps, and free their keys on request.
+"""Delete old finished jobs in small steps.
 
 The key of a deleted job stays used, and its events stay in the trail, packed. Steps are small, at most a thousand jobs
 and fewer if they take too long, so that writers do not wait long for the lock.
@@ -6,15 +6,12 @@ and fewer if they take too long, so that writers do not wait long for the lock.
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from msgspec import Struct
 
 from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
-from pendula.jobs.calls import LOCAL, Answer, Caller, Calls, Reply
-from pendula.jobs.model import BATCH_MOST, SECOND, SYSTEM, Code, Refused, Status
-from pendula.jobs.request_reading import BodyReader
-from pendula.jobs.requests import KEY_MOST, REASON_MOST
+from pendula.jobs.calls import LOCAL, Caller, Calls
+from pendula.jobs.model import BATCH_MOST, SECOND, SYSTEM, Status
 from pendula.jobs.store.protocol import Writer
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import WrongUsage
@@ -26,7 +23,6 @@ log = logging.getLogger("pendula.jobs.retention")
 DAY_SEC = 86_400
 EVERY_SEC = 3600.0
 DAYS_LEAST, DAYS_MOST = 1, 3650
-FREE = frozenset(["idempotency_key", "reason"])
 # Half of the 100 ms for which the lock may be held; the rest is for the flush.
 STEP_NS = 50_000_000
 STEP_FIRST, STEP_LEAST = 250, 10
@@ -100,28 +96,6 @@ def _step(status: Status, before: int, size: int, steady: Callable[[], int]) -> 
         return len(jobs), steady() - began
 
     return work
-
-
-def free_key(calls: Calls, body: Mapping[str, Any], caller: Caller = LOCAL) -> Answer:
-    """Free the key of a deleted job: `{"idempotency_key", "reason"}` in, `{"freed"}` out.
-
-    An unused key is free already; the key of a stored job is refused.
-    """
-    read = BodyReader(body, FREE)
-    key = read.text("idempotency_key", KEY_MOST) if read.required("idempotency_key") else None
-    reason = read.text("reason", REASON_MOST) if read.required("reason") else None
-    if read.faults.entries or key is None or reason is None:
-        return read.faults.refusal()
-
-    def work(tx: Writer) -> Answer:
-        holder = tx.by_keys([key]).get(key)
-        if holder is not None:
-            details: dict[str, Json] = {"idempotency_key": key, "job_id": holder.job_id}
-            return Refused(Code.IDEMPOTENCY_KEY_CONFLICT, "key is held by a job in the store", details)
-        freed = tx.free(key, reason, caller.actor, calls.clock())
-        return Reply(200, {"freed": freed, "idempotency_key": key})
-
-    return calls.store.write(work, metadata=caller.metadata)
 
 
 class RetentionService:

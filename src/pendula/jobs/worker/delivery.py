@@ -21,6 +21,7 @@ from pendula.jobs.hooks import GovernedCalls, governance
 from pendula.jobs.model import SECOND, Code, Policy
 from pendula.jobs.reasons import Verdict
 from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.scheduler_calls import AckMembers, FailMembers
 from pendula.jobs.store.turn import one_process
 from pendula.jobs.worker.handlers import (
     Answer,
@@ -59,14 +60,14 @@ FRAMES_MOST = 2000
 class Acked(Struct, frozen=True):
     """Succeeded; `members` are those of the call `ack`."""
 
-    members: dict[str, Any]
+    members: AckMembers
     follows: bool = False
 
 
 class Failed(Struct, frozen=True):
     """Failed; `members` are those of the call `fail`."""
 
-    members: dict[str, Any]
+    members: FailMembers
 
 
 class Dropped(Struct, frozen=True):
@@ -143,7 +144,7 @@ def confirm_lease(delivery: Delivery) -> Ending | None:
 
 def find_handler(delivery: Delivery) -> Ending | None:
     job = delivery.lease.job
-    delivery.handler = delivery.handlers.find(job["object_type"], job["action"])
+    delivery.handler = delivery.handlers.find(job.object_type, job.action)
     return None if delivery.handler is not None else Unhandled()
 
 
@@ -161,7 +162,7 @@ def run_handler(delivery: Delivery) -> Ending:
             return Acked(answer.members())
         case RunAgain():
             at = format_utc(delivery.lease.store_now() + answer.in_sec * SECOND)
-            again = Done(next_action_at=at, next_action=delivery.lease.job["action"])
+            again = Done(next_action_at=at, next_action=delivery.lease.job.action)
             return Acked(again.members(), follows=True)
         case _:
             raise PermanentError(f"a handler returns None, Done or RunAgain, not {type(answer).__name__}")
@@ -204,7 +205,10 @@ def _ending_of_error(lease: Lease, error: BaseException) -> Ending:
         case RetryAfter():
             # A subclass that does not call `__init__` has no seconds and is an ordinary failure.
             seconds = getattr(error, "seconds", None)
-            return Failed({"error": describe_error(error), **({} if seconds is None else {"retry_delay_sec": seconds})})
+            members = FailMembers(error=describe_error(error))
+            if seconds is not None:
+                members["retry_delay_sec"] = seconds
+            return Failed(members)
         case _:
             return Failed({"error": describe_error(error)})
 
@@ -214,7 +218,7 @@ def _with_backoff(delivery: Delivery, ending: Ending) -> Ending:
     if not isinstance(ending, Failed) or delivery.handler is None:
         return ending
     members = ending.members
-    pause = delivery.handler.pause_after(delivery.lease.job["attempt"])
+    pause = delivery.handler.pause_after(delivery.lease.job.attempt)
     if pause is None or not members.keys().isdisjoint(("retry_delay_sec", "retryable", "cancelled")):
         return ending
     return Failed({**members, "retry_delay_sec": pause})

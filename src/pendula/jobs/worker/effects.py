@@ -10,17 +10,18 @@ again.
 import sqlite3
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from pendula.jobs import decide
+from pendula.jobs import decide, messages
 from pendula.jobs.calls import Calls, write_back
+from pendula.jobs.messages import Enqueue, Proof
 from pendula.jobs.model import Actor, Code, Job, JobRefused, Refused
 from pendula.jobs.reasons import stated
-from pendula.jobs.request_reading import Faults
-from pendula.jobs.requests import Proof, read_enqueue
+from pendula.jobs.request_reading import Faults, read
+from pendula.jobs.scheduler_calls import EnqueueMembers
 from pendula.jobs.store.protocol import (
     Effect,
     EffectTooLong,
@@ -149,9 +150,9 @@ class Transaction:
             message = f"{kind} {name} is governed: only a verdict changes its state"
             raise JobRefused(Refused(Code.OBJECT_GOVERNED, message, details))
 
-    def enqueue(self, **members: Any) -> Job:
+    def enqueue(self, **members: Unpack[EnqueueMembers]) -> Job:
         """Enqueue another job together with this effect; a repeat returns the stored job. Raises `JobRefused`."""
-        request = read_enqueue(members, self._calls.policy, self.now)
+        request = read(Enqueue, members, self._calls.policy, self.now)
         if isinstance(request, Faults):
             raise JobRefused(request.refusal())
         stored = self._run_part(lambda: self._calls.store_in(self._tx, request, self._actor, self.now))
@@ -201,7 +202,7 @@ def _plain(value: Any) -> Any:
     raise StatementRefused(f"A value of type {type(made).__name__} cannot be stored; see sqlite3.register_adapter")
 
 
-def once(calls: Calls, job: Mapping[str, Any], effect: Callable[[Transaction], Json]) -> Json:
+def once(calls: Calls, job: messages.Job, effect: Callable[[Transaction], Json]) -> Json:
     """Apply the effect unless its record exists, and return its result. `job` is the delivery that pull returned.
 
     Raises `LeaseGone` when the delivery has lost its lease. Nothing is written then, nor when `effect` raises.
@@ -210,9 +211,9 @@ def once(calls: Calls, job: Mapping[str, Any], effect: Callable[[Transaction], J
 
     def work(tx: EffectWriter) -> Json:
         now = calls.clock()
-        stored = tx.job(str(job["job_id"]))
+        stored = tx.job(job.job_id)
         if stored is None:
-            raise LeaseGone(f"{job['job_id']} is gone", job_id=job["job_id"], reason="job_not_found")
+            raise LeaseGone(f"{job.job_id} is gone", job_id=job.job_id, reason="job_not_found")
         refused = decide.holding(stored, Proof(worker_id, token), now)
         if refused is not None:
             raise _lease_gone(stored, refused)

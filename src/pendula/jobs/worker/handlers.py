@@ -2,7 +2,7 @@
 
     @handler("memory", "decay", timeout_sec=30)
     def decay(context: Context) -> Done:
-        outcome = context.once(lambda transaction: fade(transaction, context.job["object_id"]))
+        outcome = context.once(lambda transaction: fade(transaction, context.job.object_id))
         return Done(next_action_at="2026-03-01T00:00:00Z", outcome=outcome)
 
 A job is delivered at least once: after a crash, a lost lease or a lost reply its handler runs again. Writes in
@@ -22,8 +22,10 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
 
+from pendula.jobs.messages import Job
 from pendula.jobs.model import DECLARE_WORDS, RETRY_DELAY_MOST_SEC, Vocabulary
 from pendula.jobs.reasons import Verdict
+from pendula.jobs.scheduler_calls import AckMembers
 from pendula.jobs.worker.effects import Transaction
 from pendula.jobs.worker.leases import Lease, LeaseGone
 from pendula.kernel.canonical import Json
@@ -81,9 +83,9 @@ class Done(Struct, frozen=True):
     outcome: str | None = None
     result: Any = None
 
-    def members(self) -> dict[str, Any]:
+    def members(self) -> AckMembers:
         """The members of the call `ack`."""
-        members: dict[str, Any] = {"result": "succeeded"}
+        members = AckMembers(result="succeeded")
         if self.next_action_at is not UNSET:
             members["next_action_at"] = _time_text(self.next_action_at)
         if self.next_action is not None:
@@ -143,7 +145,7 @@ class Context:
     """
 
     def __init__(self, lease: Lease, effects: Callable[[Effect], Json] | None) -> None:
-        self.job: dict[str, Any] = lease.job
+        self.job: Job = lease.job
         self._lease = lease
         self._effects = effects
         self._applied = False
@@ -153,17 +155,17 @@ class Context:
     @property
     def idempotency_key(self) -> str:
         """The same in every delivery of this job."""
-        return str(self.job["idempotency_key"])
+        return self.job.idempotency_key
 
     @property
     def fence(self) -> int:
         """Grows by one with each delivery: a service that remembers the highest can reject late writes."""
-        return int(self.job["delivery_count"])
+        return self.job.delivery_count
 
     @property
     def payload(self) -> Any:
         """The arguments that the job was enqueued with, or None. Fractions are `Decimal`."""
-        return self.job["payload"]
+        return self.job.payload
 
     def cancelled(self) -> bool:
         """Whether to stop: cancellation was requested, the lease is lost, or the timeout has passed.

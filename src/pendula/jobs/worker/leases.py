@@ -7,13 +7,14 @@ its wall clock says.
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Protocol, TypedDict, Unpack
 
 from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
+from pendula.jobs.messages import NOTE_MOST, Job, Renewed
 from pendula.jobs.model import SECOND, Code
-from pendula.jobs.requests import NOTE_MOST
+from pendula.jobs.scheduler_calls import RenewMembers
 from pendula.kernel.errors import InputRefused, PendulaError, WorldBroken
 from pendula.kernel.time import parse_utc
 from pendula.kernel.wallclock import steady_us
@@ -35,8 +36,22 @@ class LeaseGone(PendulaError):
     code = "lease_gone"
 
 
+class Progress(TypedDict, total=False):
+    """What the next renewal reports."""
+
+    progress: Decimal
+    progress_note: str
+
+
+class Proof(TypedDict):
+    """The proof of a lease, as calls take it."""
+
+    worker_id: str
+    lease_token: str
+
+
 class Renewer(Protocol):
-    def renew(self, job_id: str, **members: Any) -> dict[str, Any]: ...
+    def renew(self, job_id: str, **members: Unpack[RenewMembers]) -> Renewed: ...
 
 
 class Lease:
@@ -46,27 +61,29 @@ class Lease:
         self,
         client: Renewer,
         worker_id: str,
-        job: dict[str, Any],
+        job: Job,
         granted: int,
         requested_at: int,
         ticks: Callable[[], int] = steady_us,
     ) -> None:
         """`granted` is the store's time of the grant, `requested_at` our own time before the request."""
         self.job = job
-        self.job_id = str(job["job_id"])
-        self.proof = {"worker_id": worker_id, "lease_token": job["lease_token"]}
-        self.length_us = max(SECOND, parse_utc(job["lease_expires_at"]) - granted)
+        self.job_id = job.job_id
+        assert job.lease_token is not None
+        assert job.lease_expires_at is not None
+        self.proof = Proof(worker_id=worker_id, lease_token=job.lease_token)
+        self.length_us = max(SECOND, parse_utc(job.lease_expires_at) - granted)
         self.confirmed_at = requested_at
         self.lost: str | None = None
         self.stopped = False
-        self.cancel_requested = job.get("cancel_requested_at") is not None
+        self.cancel_requested = job.cancel_requested_at is not None
         self.reporting = False  # the ending is being reported: a rejected renewal may just have come after it
         self.settled = False  # a renewal was rejected meanwhile: the reply to the report decides
         self._client = client
         self._ticks = ticks
         self._granted = granted
         self._granted_at = ticks()
-        self._progress: dict[str, Any] = {}
+        self._progress = Progress()
 
     @property
     def renew_at(self) -> int:
@@ -92,7 +109,9 @@ class Lease:
     def set_progress(self, fraction: float, note: str) -> None:
         """Remember the progress for the next renewal."""
         text = "".join(char if char.isprintable() else " " for char in note[:NOTE_MOST]).strip()
-        self._progress = {"progress": Decimal(str(fraction)), **({"progress_note": text} if text else {})}
+        self._progress = Progress(progress=Decimal(str(fraction)))
+        if text:
+            self._progress["progress_note"] = text
 
     def renew(self) -> None:
         """Extend the lease and read whether cancellation was requested.
@@ -114,7 +133,7 @@ class Lease:
             message = f"The lease of {self.job_id} is lost: {refused.message}"
             raise LeaseGone(message, job_id=self.job_id, reason=refused.code) from refused
         self.confirmed_at = max(self.confirmed_at, requested_at)
-        if reply.get("cancel_requested_at") is not None:
+        if reply.cancel_requested_at is not None:
             self.cancel_requested = True
 
     def is_confirmed(self) -> bool:
@@ -210,13 +229,13 @@ def is_rate_limit(refused: InputRefused) -> bool:
     return getattr(refused, "status", None) == TOO_MANY_REQUESTS
 
 
-def proof_of(job: Mapping[str, Any]) -> tuple[str, str]:
-    return str(job["worker_id"]), str(job["lease_token"])
+def proof_of(job: Job) -> tuple[str, str]:
+    return str(job.worker_id), str(job.lease_token)
 
 
 def describe_leases(leases: Sequence[Lease]) -> str:
     """A summary of running handlers; the first few by name."""
     jobs = [(lease.job, lease.job_id) for lease in leases]
-    names = [f"{job['action']} {job['object_type']} {job['object_id']} ({job_id})" for job, job_id in jobs]
+    names = [f"{job.action} {job.object_type} {job.object_id} ({job_id})" for job, job_id in jobs]
     more = f" and {len(leases) - NAMED_MOST} more" if len(leases) > NAMED_MOST else ""
     return f"{len(leases)} handler{'s' if len(leases) > 1 else ''}: {', '.join(names[:NAMED_MOST])}{more}"

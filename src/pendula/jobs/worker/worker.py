@@ -11,20 +11,22 @@ import logging
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
 from types import FrameType
-from typing import Any, Protocol, assert_never
+from typing import Protocol, Unpack, assert_never
 
 from msgspec.structs import asdict
 
-from pendula.jobs import decide
+from pendula.jobs import decide, messages
 from pendula.jobs.background import Bell, Gate
 from pendula.jobs.hooks import GovernedCalls
+from pendula.jobs.messages import Pulled
 from pendula.jobs.model import Code, Status
 from pendula.jobs.reaper import Reaper
 from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.scheduler_calls import AckMembers, FailMembers, PullMembers, ReleaseMembers
 from pendula.jobs.store.protocol import FilesClosed
 from pendula.jobs.worker import effects
 from pendula.jobs.worker.delivery import (
@@ -47,7 +49,7 @@ from pendula.jobs.worker.delivery import (
 )
 from pendula.jobs.worker.handlers import Context, Effect, Handlers
 from pendula.jobs.worker.heartbeats import Heartbeats, Tally, WorkerCounts, WorkerInfo, filter_works, generate_worker_id
-from pendula.jobs.worker.leases import LEASE_CODES, Lease, Leases, describe_leases, is_rate_limit
+from pendula.jobs.worker.leases import LEASE_CODES, Lease, Leases, Renewer, describe_leases, is_rate_limit
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
 from pendula.kernel.time import parse_utc
@@ -65,22 +67,24 @@ FIRST_PAUSE_SEC, LONGEST_PAUSE_SEC = 1.0, 60.0
 STOP_LOG_SEC = 5.0  # between two log lines about handlers that delay a stop
 
 
-class Client(Protocol):
+class EndCalls(Protocol):
+    """The calls that end a job."""
+
+    def ack(self, job_id: str, **members: Unpack[AckMembers]) -> messages.Acked: ...
+
+    def fail(self, job_id: str, **members: Unpack[FailMembers]) -> messages.Failed: ...
+
+    def release(self, job_id: str, **members: Unpack[ReleaseMembers]) -> messages.OneJob: ...
+
+
+class Client(EndCalls, Renewer, Protocol):
     """The calls of a worker on a scheduler: `Scheduler` in this process, or the client of a server.
 
-    The members and replies are those of HTTP. A rejected call raises `InputRefused` (`JobRefused`); `WorldBroken` means
-    that the store or server cannot be reached now.
+    A rejected call raises `InputRefused` (`JobRefused`); `WorldBroken` means that the store or server cannot be reached
+    now.
     """
 
-    def pull(self, **members: Any) -> dict[str, Any]: ...
-
-    def ack(self, job_id: str, **members: Any) -> dict[str, Any]: ...
-
-    def fail(self, job_id: str, **members: Any) -> dict[str, Any]: ...
-
-    def renew(self, job_id: str, **members: Any) -> dict[str, Any]: ...
-
-    def release(self, job_id: str, **members: Any) -> dict[str, Any]: ...
+    def pull(self, **members: Unpack[PullMembers]) -> Pulled: ...
 
 
 class Worker:
@@ -135,8 +139,14 @@ class Worker:
         self._grace = grace_sec
         self._once = once
         self._max_jobs = max_jobs
-        filters = {"queues": list(queues), "object_types": list(object_types), "actions": list(actions)}
-        self._pull_members = _pull_members(self.worker_id, filters, handlers.works, lease_sec or _usual_lease(client))
+        self._pull_members = PullMembers(
+            worker_id=self.worker_id,
+            pairs=[list(work) for work in handlers.works],  # leaves other jobs to other workers
+            queues=list(queues) or None,
+            object_types=list(object_types) or None,
+            actions=list(actions) or None,
+            lease_sec=lease_sec or _usual_lease(client),
+        )
         objects = governed_objects(client, handlers)
         begin = () if objects is None else (begin_step(objects, self._wait_to_retry),)
         self._steps = delivery_steps(gates, (*budget, *begin))
@@ -231,15 +241,16 @@ class Worker:
         return capacity if self._max_jobs is None else min(capacity, self._max_jobs - self.tally.taken)
 
     def _pull(self, limit: int) -> int:
-        members = {**self._pull_members, "limit": limit}
+        members = self._pull_members.copy()
+        members["limit"] = limit
         if self._wake_up and not self._once:
             members["wait_ms"] = round(min(self._interval, SLICE_SEC) * 1000)
         requested_at = self._ticks()
         reply = self.client.pull(**members)
-        granted = parse_utc(reply["now"])
-        for job in reply["jobs"]:
+        granted = parse_utc(reply.now)
+        for job in reply.jobs:
             self._take(Lease(self.client, self.worker_id, job, granted, requested_at, self._ticks))
-        return len(reply["jobs"])
+        return len(reply.jobs)
 
     def _pause(self, times: int) -> float:
         first, longest = self._pauses
@@ -380,16 +391,6 @@ class Worker:
                 signal.signal(number, handler)
 
 
-def _pull_members(
-    worker_id: str, filters: Mapping[str, list[str]], works: Iterable[tuple[str, str]], lease_sec: int
-) -> dict[str, Any]:
-    """The members of every pull. `pairs` leaves jobs without a handler here to other workers."""
-    members: dict[str, Any] = {"worker_id": worker_id, "pairs": [list(work) for work in works]}
-    members.update({name: words for name, words in filters.items() if words})
-    members["lease_sec"] = lease_sec
-    return members
-
-
 def _usual_lease(client: Client) -> int:
     """The default length of a lease, in seconds; never more than the default of the store."""
     return min(LEASE_SEC, client.calls.policy.lease_sec) if isinstance(client, Scheduler) else LEASE_SEC
@@ -408,16 +409,6 @@ def _check(concurrency: int, batch: int, interval_sec: float, max_jobs: int | No
         raise WrongUsage("concurrency and max_jobs must be at least 1, batch at least 0")
     if not INTERVAL_LEAST_SEC <= interval_sec <= INTERVAL_MOST_SEC:
         raise WrongUsage(f"interval_sec must be {INTERVAL_LEAST_SEC} to {INTERVAL_MOST_SEC:g}, not {interval_sec}")
-
-
-class EndCalls(Protocol):
-    """The calls that end a job."""
-
-    def ack(self, job_id: str, **members: Any) -> dict[str, Any]: ...
-
-    def fail(self, job_id: str, **members: Any) -> dict[str, Any]: ...
-
-    def release(self, job_id: str, **members: Any) -> dict[str, Any]: ...
 
 
 class EndReporter:
@@ -458,15 +449,17 @@ class EndReporter:
     def _send(self, lease: Lease, ending: Acked | Failed | Unhandled) -> Ending:
         match ending:
             case Acked():
-                reply = self._client.ack(lease.job_id, **lease.proof, **ending.members)
-                if (status := reply["job"]["status"]) != Status.SUCCEEDED:
+                acked: AckMembers = {**ending.members, **lease.proof}
+                reply = self._client.ack(lease.job_id, **acked)
+                if (job := reply.job).status != Status.SUCCEEDED:
                     # A gate of the governed object changed meanwhile.
-                    log.warning("%s was executed and is %s: %s", lease.job_id, status, reply["job"]["last_error"])
-                    return DeliveryReport(status, reply["job"]["outcome"])
-                if ending.follows and not reply["already_acked"] and reply["followup_job_id"] is None:
+                    log.warning("%s was executed and is %s: %s", lease.job_id, job.status, job.last_error)
+                    return DeliveryReport(job.status, job.outcome)
+                if ending.follows and not reply.already_acked and reply.followup_job_id is None:
                     log.error("%s does not run again: auto_followup is off", lease.job_id)
             case Failed():
-                self._client.fail(lease.job_id, **lease.proof, **ending.members)
+                failed: FailMembers = {**ending.members, **lease.proof}
+                self._client.fail(lease.job_id, **failed)
             case Unhandled():
                 log.warning("%s is released: this worker has no handler for it", lease.job_id)
                 self._client.release(lease.job_id, **lease.proof)
@@ -506,6 +499,7 @@ def _ending_after_rejection(ending: Acked | Failed | Unhandled | Finished | Sett
     if isinstance(ending, Acked | Finished | Settled):
         return Failed({"error": f"the answer of the handler was rejected: {refused.code}: {refused.message}"})
     if isinstance(ending, Failed) and "retry_delay_sec" in ending.members:
-        members = {name: value for name, value in ending.members.items() if name != "retry_delay_sec"}
+        members = ending.members.copy()
+        del members["retry_delay_sec"]
         return Failed(members)
     return Dropped(refused.code)

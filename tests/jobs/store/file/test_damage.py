@@ -25,8 +25,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
         scheduler.enqueue_batch(
             [{"object_type": "memory", "object_id": f"m{first + n}", "action": "verify"} for n in range(100)]
         )
-    for job in scheduler.pull(worker_id="w", limit=200)["jobs"]:
-        scheduler.ack(job["job_id"], result="succeeded", lease_token=job["lease_token"])
+    for job in scheduler.pull(worker_id="w", limit=200).jobs:
+        scheduler.ack(job.job_id, result="succeeded", lease_token=job.lease_token)
     scheduler.close()
     with closing(sqlite3.connect(folder / "jobs.db")) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

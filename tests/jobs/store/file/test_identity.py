@@ -46,7 +46,7 @@ def enqueue_elsewhere(path: Path) -> None:
 def objects(path: Path) -> set[str]:
     with opened(path) as scheduler:
         assert check(scheduler.calls.store) == []
-        return {job["object_id"] for job in scheduler.list(limit=1000)["jobs"]}
+        return {job.object_id for job in scheduler.list(limit=1000).jobs}
 
 
 def _rename(source: Path, target: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_store_that_replaced_another_is_opened(tmp_path: Path, first: str, cap
         if first == "write":
             with pytest.raises(StoreUnusable):
                 enqueue(scheduler, "refused")
-        seen = {job["object_id"] for job in scheduler.list()["jobs"]}
+        seen = {job.object_id for job in scheduler.list().jobs}
     enqueue(scheduler, "after")
     enqueue_elsewhere(path)
     scheduler.close()
@@ -165,7 +165,7 @@ def test_processes_that_lost_their_shared_memory_do_not_diverge(tmp_path: Path) 
         except StoreUnusable:
             continue
         acknowledged.add(f"here{number}")
-    seen = {job["object_id"] for job in scheduler.list()["jobs"]}
+    seen = {job.object_id for job in scheduler.list().jobs}
     scheduler.close()
 
     assert seen == acknowledged

@@ -27,13 +27,13 @@ def test_a_clock_set_back_an_hour_expires_no_lease(tmp_path: Path) -> None:
     old, new = on(tmp_path, Clock()), on(tmp_path, Clock(NOON - HOUR * SECOND))
     old.defer("memory", "m", "verify", max_attempts=2)
 
-    [job] = new.pull(worker_id="new")["jobs"]
+    [job] = new.pull(worker_id="new").jobs
     for _ in range(5):
         old.pull(worker_id="old")
-    done = new.ack(job["job_id"], result="succeeded", worker_id="new", lease_token=job["lease_token"])
+    done = new.ack(job.job_id, result="succeeded", worker_id="new", lease_token=job.lease_token)
 
-    assert done["job"]["attempt"] == 0
-    assert done["job"]["delivery_count"] == 1
+    assert done.job.attempt == 0
+    assert done.job.delivery_count == 1
     assert check(new.calls.store) == []
     for scheduler in (old, new):
         scheduler.close()
@@ -44,7 +44,7 @@ def test_a_job_due_for_one_process_is_due_for_all(tmp_path: Path) -> None:
 
     early.defer("memory", "m", "verify")
 
-    assert late.pull(worker_id="w")["count"] == 1
+    assert late.pull(worker_id="w").count == 1
     for scheduler in (late, early):
         scheduler.close()
 
@@ -58,9 +58,9 @@ def test_events_of_a_store_are_in_the_order_of_their_times(tmp_path: Path) -> No
         scheduler, clock = schedulers[number % 4], clocks[number % 4]
         clock.pass_by((number * 7919) % 41 - 20)
         scheduler.defer("memory", f"m{number}", "verify")
-        for job in scheduler.pull(worker_id=f"w{number}", lease_sec=3600)["jobs"]:
-            scheduler.ack(job["job_id"], result="succeeded", lease_token=job["lease_token"])
-    times = [parse_utc(event["timestamp"]) for event in schedulers[0].audit(limit=1000)["events"]]
+        for job in scheduler.pull(worker_id=f"w{number}", lease_sec=3600).jobs:
+            scheduler.ack(job.job_id, result="succeeded", lease_token=job.lease_token)
+    times = [parse_utc(event.timestamp) for event in schedulers[0].audit(limit=1000).events]
 
     assert len(times) >= 120
     assert times == sorted(times)
@@ -76,7 +76,7 @@ def test_a_delay_counts_from_the_time_of_the_store(tmp_path: Path) -> None:
 
     job = late.defer("memory", "n", "verify", in_sec=60)
 
-    assert parse_utc(job["run_at"]) >= NOON + 60 * SECOND
+    assert parse_utc(job.run_at) >= NOON + 60 * SECOND
     for scheduler in (early, late):
         scheduler.close()
 

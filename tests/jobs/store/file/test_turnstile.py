@@ -238,7 +238,7 @@ def test_a_stuck_turnstile_is_bypassed(tmp_path: Path, monkeypatch: pytest.Monke
     scheduler.defer("memory", "later", "verify")
 
     assert stuck == [SHORT, 0, 0, 0, 0], "one wait, and then in passing"
-    assert scheduler.metrics()["jobs"]["queued"] == 6
+    assert scheduler.metrics().jobs.queued == 6
     assert check(scheduler.calls.store) == []
     scheduler.close()
 

@@ -38,10 +38,10 @@ def busy(folder: Path, number: int, seconds: float, gate: int) -> None:
     while time.monotonic() < until:
         try:
             job = client.defer("memory", f"mem_{number}", "decay", idempotency_key=f"{number}:{len(made)}")
-            made.append(job["job_id"])
-            for job in client.pull(worker_id=f"w{number}", limit=3)["jobs"]:
-                client.ack(job["job_id"], result="succeeded", lease_token=job["lease_token"])
-                acked.append(job["job_id"])
+            made.append(job.job_id)
+            for job in client.pull(worker_id=f"w{number}", limit=3).jobs:
+                client.ack(job.job_id, result="succeeded", lease_token=job.lease_token)
+                acked.append(job.job_id)
         except Exception as error:
             errors.append(repr(error))
     done = {"made": made, "acked": acked, "troubles": errors, "commits": store.commits}
@@ -69,10 +69,10 @@ def assert_fair_and_once(folder: Path, seconds: float) -> None:
     done = contend(folder, seconds)
     client = Scheduler(Calls(SqliteStore(store_of(folder)), Policy(), WallClock().now))
     acked = [job_id for one in done for job_id in one["acked"]]
-    while jobs := client.pull(worker_id="last", limit=1000)["jobs"]:
-        acked += [job["job_id"] for job in jobs]
+    while jobs := client.pull(worker_id="last", limit=1000).jobs:
+        acked += [job.job_id for job in jobs]
         client.ack_batch([
-            {"job_id": job["job_id"], "result": "succeeded", "lease_token": job["lease_token"]} for job in jobs
+            {"job_id": job.job_id, "result": "succeeded", "lease_token": job.lease_token} for job in jobs
         ])  # fmt: skip
     made = [job_id for one in done for job_id in one["made"]]
     findings = check(client.calls.store)

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from pendula.jobs import JobRefused, Policy, Scheduler
+from pendula.jobs.messages import Job, plain
 from pendula.jobs.model import AuditCheck, Finding, seq_of
 from pendula.jobs.store.protocol import StoreUnusable
 from pendula.jobs.store.tables.archive import SEGMENT_MOST
@@ -28,8 +29,8 @@ def trail(scheduler: Scheduler, page: int = 7, **asked: Any) -> list[dict[str, A
     after = None
     while True:
         reply = scheduler.audit(limit=page, after=after, **asked)
-        found += reply["events"]
-        after = reply["next_cursor"]
+        found += map(plain, reply.events)
+        after = reply.next_cursor
         if after is None:
             return found
 
@@ -53,8 +54,8 @@ def rows(path: Path, query: str) -> list[Any]:
 
 def old(scheduler: Scheduler, clock: Clock) -> None:
     """All jobs that can finish have finished long ago; one event is recent."""
-    for job in scheduler.list(status="queued")["jobs"]:
-        scheduler.cancel(job["job_id"])
+    for job in scheduler.list(status="queued").jobs:
+        scheduler.cancel(job.job_id)
     clock.pass_by(40 * DAY)
     scheduler.calls.reclaim()
     scheduler.enqueue(object_type="memory", object_id="young", action="verify", run_at=clock.text(DAY))
@@ -271,23 +272,22 @@ def test_a_lost_or_damaged_segment_is_reported_with_the_first_missing_event(tmp_
 def test_a_packed_event_of_the_object_can_be_linked(tmp_path: Path) -> None:
     scheduler, clock = opened(tmp_path, Policy(audit_event_check=AuditCheck.STRICT))
     enqueue(scheduler, 1)
-    [job] = scheduler.pull(worker_id="w")["jobs"]
-    scheduler.ack(job["job_id"], result="succeeded", next_action_at=None)
+    [job] = scheduler.pull(worker_id="w").jobs
+    scheduler.ack(job.job_id, result="succeeded", next_action_at=None)
     [job] = _again(scheduler, clock, next_action_at=clock.text(45 * DAY))
     event = next(event for event in trail(scheduler) if event["event_type"] == "state_transition")["id"]
     retain(scheduler.calls, days=1)
 
     with pytest.raises(JobRefused):
-        scheduler.ack(job["job_id"], result="succeeded", audit_event_id="aud_000000000099")
-    assert scheduler.ack(job["job_id"], result="succeeded", audit_event_id=event)["job"]["audit_event_id"] == event
+        scheduler.ack(job.job_id, result="succeeded", audit_event_id="aud_000000000099")
+    assert scheduler.ack(job.job_id, result="succeeded", audit_event_id=event).job.audit_event_id == event
     scheduler.close()
 
 
-def _again(scheduler: Scheduler, clock: Clock, next_action_at: str) -> list[dict[str, Any]]:
+def _again(scheduler: Scheduler, clock: Clock, next_action_at: str) -> list[Job]:
     """Finish one more job of the same object and pull its follow-up."""
     enqueue(scheduler, 1, idempotency_key="again")
-    [job] = scheduler.pull(worker_id="w")["jobs"]
-    scheduler.ack(job["job_id"], result="succeeded", next_action_at=next_action_at)
+    [job] = scheduler.pull(worker_id="w").jobs
+    scheduler.ack(job.job_id, result="succeeded", next_action_at=next_action_at)
     clock.pass_by(46 * DAY)
-    jobs: list[dict[str, Any]] = scheduler.pull(worker_id="w")["jobs"]
-    return jobs
+    return scheduler.pull(worker_id="w").jobs

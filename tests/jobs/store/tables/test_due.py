@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from pendula.jobs import messages
 from pendula.jobs.calls.pull import RECLAIM_MOST
 from pendula.jobs.decide import ASIDE_MOST
-from pendula.jobs.model import SECOND, Job, Policy, PullOrder
+from pendula.jobs.model import SECOND, Job, Policy, PriorityWord, PullOrder
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.upkeep.verification import check
 from tests.jobs.store.test_sqlite_plans import sample, steps_of, stored
@@ -89,11 +90,11 @@ def test_a_filtered_pull_takes_the_jobs_that_a_full_sort_gives(
         for seq, (at, priority, kind, action, queue) in enumerate(given_rows, 1)
     ]
     stored(folder / "jobs.db", iter(jobs))
-    asked = {
+    asked: dict[str, Any] = {
         name: words for name, words in (("object_types", types), ("actions", actions), ("queues", queues)) if words
     }
 
-    got = [job["job_id"] for job in scheduler.pull(worker_id="w", limit=limit, **asked)["jobs"]]
+    got = [job.job_id for job in scheduler.pull(worker_id="w", limit=limit, **asked).jobs]
     scheduler.close()
 
     fit = [job for job in jobs if job.object_type in (types or TYPES) and job.action in (actions or ACTIONS)]
@@ -123,23 +124,23 @@ def test_jobs_of_a_busy_object_are_read_once(tmp_path: Path) -> None:
 def test_the_next_job_is_found_behind_any_number_of_jobs_of_a_busy_object(tmp_path: Path) -> None:
     scheduler, _ = beside(tmp_path / "store", 2 * ASIDE_MOST + 7, ONE, object_id="busy")
     scheduler.pull(worker_id="w", limit=1)
-    other = scheduler.enqueue(object_type="memory", object_id="free", action="verify")["job"]["job_id"]
+    other = scheduler.enqueue(object_type="memory", object_id="free", action="verify").job.job_id
 
-    assert [job["job_id"] for job in scheduler.pull(worker_id="w")["jobs"]] == [other]
-    assert scheduler.metrics()["jobs_due_count"] == 2 * ASIDE_MOST + 6
+    assert [job.job_id for job in scheduler.pull(worker_id="w").jobs] == [other]
+    assert scheduler.metrics().jobs_due_count == 2 * ASIDE_MOST + 6
     scheduler.close()
 
 
-def ended(scheduler: Scheduler, job: dict[str, Any], how: str) -> None:
-    proof = {"worker_id": job["worker_id"], "lease_token": job["lease_token"]}
+def ended(scheduler: Scheduler, job: messages.Job, how: str) -> None:
+    proof: dict[str, Any] = {"worker_id": job.worker_id, "lease_token": job.lease_token}
     match how:
         case "ack":
-            scheduler.ack(job["job_id"], **proof, result="succeeded")
+            scheduler.ack(job.job_id, **proof, result="succeeded")
         case "fail":
-            scheduler.fail(job["job_id"], **proof, error="x", retryable=False)
+            scheduler.fail(job.job_id, **proof, error="x", retryable=False)
         case "release":
-            scheduler.release(job["job_id"], **proof)
-            scheduler.cancel(job["job_id"])
+            scheduler.release(job.job_id, **proof)
+            scheduler.cancel(job.job_id)
 
 
 @pytest.mark.req("JOB-POL-6", "JOB-PULL-7")
@@ -147,7 +148,8 @@ def ended(scheduler: Scheduler, job: dict[str, Any], how: str) -> None:
 @pytest.mark.parametrize("order", list(PullOrder))
 def test_jobs_set_aside_return_in_order_when_the_object_is_free(tmp_path: Path, how: str, order: PullOrder) -> None:
     plain, _ = opened(tmp_path, replace(ONE, pull_order=order))
-    wished = [(action, priority) for action in ACTIONS for priority in ("low", "high")]
+    both: tuple[PriorityWord, ...] = ("low", "high")
+    wished = [(action, priority) for action in ACTIONS for priority in both]
     ids = [
         plain.enqueue(
             object_type="memory",
@@ -155,14 +157,14 @@ def test_jobs_set_aside_return_in_order_when_the_object_is_free(tmp_path: Path, 
             action=action,
             priority=priority,
             idempotency_key=f"{action} {priority}",
-        )["job"]["job_id"]
+        ).job.job_id
         for action, priority in wished
     ]
     came = []
     for _ in ids:
-        [job] = plain.pull(worker_id="w")["jobs"]
-        assert plain.pull(worker_id="w")["jobs"] == []
-        came.append(job["job_id"])
+        [job] = plain.pull(worker_id="w").jobs
+        assert plain.pull(worker_id="w").jobs == []
+        came.append(job.job_id)
         ended(plain, job, how)
 
     high = [job_id for job_id, (_, priority) in zip(ids, wished, strict=True) if priority == "high"]
@@ -175,12 +177,12 @@ def test_a_job_set_aside_is_found_by_a_filter_when_its_object_is_free(tmp_path: 
     scheduler, _ = opened(tmp_path, ONE)
     for number, action in enumerate(("verify", "verify", "decay")):
         scheduler.enqueue(object_type="memory", object_id="m", action=action, idempotency_key=str(number))
-    [first] = scheduler.pull(worker_id="w")["jobs"]
-    assert scheduler.pull(worker_id="w")["jobs"] == []
+    [first] = scheduler.pull(worker_id="w").jobs
+    assert scheduler.pull(worker_id="w").jobs == []
 
     ended(scheduler, first, "ack")
 
-    assert [job["action"] for job in scheduler.pull(worker_id="w", actions=["decay"])["jobs"]] == ["decay"]
+    assert [job.action for job in scheduler.pull(worker_id="w", actions=["decay"]).jobs] == ["decay"]
     scheduler.close()
 
 
@@ -195,7 +197,7 @@ def test_jobs_set_aside_return_at_once_when_objects_can_be_busy(tmp_path: Path) 
 
     again, _ = opened(tmp_path, Policy(), clock)
 
-    assert again.pull(worker_id="w")["count"] == 4
+    assert again.pull(worker_id="w").count == 4
     assert check(again.calls.store) == []
     again.close()
 
@@ -208,9 +210,9 @@ def test_a_cancelled_job_is_no_longer_set_aside(tmp_path: Path) -> None:
         scheduler.enqueue(object_type="memory", object_id="m", action="verify", idempotency_key=str(number))
     scheduler.pull(worker_id="w")
     scheduler.pull(worker_id="w")
-    [waiting] = scheduler.list(status="queued")["jobs"]
+    [waiting] = scheduler.list(status="queued").jobs
 
-    scheduler.cancel(waiting["job_id"])
+    scheduler.cancel(waiting.job_id)
     scheduler.close()
 
     with closing(sqlite3.connect(tmp_path / "jobs.db")) as connection:
@@ -234,7 +236,7 @@ def test_one_pull_reclaims_any_number_of_leases_in_small_transactions(tmp_path: 
 
     reply = scheduler.pull(worker_id="w", limit=1)
 
-    assert (reply["reclaimed"], reply["count"]) == (count, 1)
+    assert (reply.reclaimed, reply.count) == (count, 1)
     assert scheduler.calls.store.commits - before == 3  # type: ignore[attr-defined]
     scheduler.close()
 

@@ -139,7 +139,7 @@ def test_alternating_writers_on_one_file_continue_both_numberings(tmp_path: Path
     one, clock = opened(tmp_path)
     other, _ = opened(tmp_path, clock=clock)
     ids = [
-        writer.enqueue(object_type="memory", object_id=f"m{number}", action="verify")["job"]["job_id"]
+        writer.enqueue(object_type="memory", object_id=f"m{number}", action="verify").job.job_id
         for number, writer in enumerate((one, one, other, one, other, other, one))
     ]
 
@@ -161,9 +161,9 @@ def test_a_failed_transaction_leaves_nothing_in_the_cache(tmp_path: Path) -> Non
 
     with watching(breaks), pytest.raises(StoreUnusable):
         scheduler.enqueue(object_type="memory", object_id="lost", action="verify")
-    job = scheduler.enqueue(object_type="memory", object_id="second", action="verify")["job"]
+    job = scheduler.enqueue(object_type="memory", object_id="second", action="verify").job
 
-    assert seq_of(job["job_id"]) == 2
+    assert seq_of(job.job_id) == 2
     assert check(scheduler.calls.store) == []
     scheduler.close()
 
@@ -172,8 +172,8 @@ def test_a_failed_transaction_leaves_nothing_in_the_cache(tmp_path: Path) -> Non
 def test_a_key_removed_by_another_process_counts_as_used(tmp_path: Path) -> None:
     one, clock = opened(tmp_path)
     other, _ = opened(tmp_path, clock=clock)
-    job = one.enqueue(object_type="memory", object_id="m", action="verify", idempotency_key="k")["job"]
-    one.cancel(job["job_id"])
+    job = one.enqueue(object_type="memory", object_id="m", action="verify", idempotency_key="k").job
+    one.cancel(job.job_id)
     clock.pass_by(40 * 86_400)
     retain(other.calls)
 

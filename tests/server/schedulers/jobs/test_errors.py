@@ -13,8 +13,9 @@ import pytest
 from msgspec.structs import replace
 
 from pendula.jobs.calls import plans
+from pendula.jobs.messages import Recurring
 from pendula.jobs.model import AuditCheck, Code, Policy, PullClock
-from pendula.jobs.plans import PLANS_MOST, Recurring
+from pendula.jobs.plans import PLANS_MOST
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.limits import MIB
 from pendula.server.security.identity import Role, TokenStore

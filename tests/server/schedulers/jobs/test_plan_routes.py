@@ -22,7 +22,7 @@ from tests.server.job_servers import QUICK, Jobs, error_of, serving
 from tests.server.living import JSON, LiveServer, until
 
 pytestmark = pytest.mark.anyio
-PLAN = {"cron": "@daily", "object_type": "memory", "object_id": "m", "action": "decay"}
+PLAN: dict[str, Any] = {"cron": "@daily", "object_type": "memory", "object_id": "m", "action": "decay"}
 
 
 @pytest.fixture
@@ -115,9 +115,9 @@ def test_a_served_scheduler_records_worker_metrics_by_itself(tmp_path: Path) -> 
         RemoteScheduler(server.url) as client,
     ):
         client.pull(worker_id="w1")
-        until(lambda: bool(client.workers()["workers"]))
+        until(lambda: bool(client.workers().workers))
 
-        assert client.workers()["workers"][0]["worker_id"] == "w1"
+        assert client.workers().workers[0].worker_id == "w1"
 
 
 # Refusals and their order
@@ -171,7 +171,7 @@ def test_the_client_trusts_a_given_certificate_authority(tmp_path: Path) -> None
     with encrypted(tmp_path) as server, RemoteScheduler(server.url, ca=tmp_path / "cert.pem") as client:
         job = client.defer("memory", "m", "decay")
 
-        assert client.pull(worker_id="w")["jobs"][0]["job_id"] == job["job_id"]
+        assert client.pull(worker_id="w").jobs[0].job_id == job.job_id
 
 
 def test_the_client_refuses_a_server_with_an_untrusted_certificate(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_a_file_without_certificates_is_refused_at_once(tmp_path: Path) -> None:
 async def test_the_async_client_accepts_a_certificate_authority_too(tmp_path: Path) -> None:
     with encrypted(tmp_path) as server:
         async with AsyncScheduler.connect(server.url, ca=tmp_path / "cert.pem") as client:
-            assert (await client.plans())["plans"] == []
+            assert (await client.plans()).plans == []
 
 
 @pytest.mark.parametrize(("trusted", "code"), [(True, 0), (False, 3)])

@@ -4,17 +4,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from pendula.cli.commands.jobs.spans import FORM, seconds_of
-from pendula.cli.commands.jobs.target import Target, command, members, wall_now
+from pendula.cli.commands.jobs.target import Target, command, members, sent, wall_now
 from pendula.kernel.errors import InputRefused, WrongUsage
-
-if TYPE_CHECKING:
-    from pendula.jobs.client import RemoteScheduler
-    from pendula.jobs.scheduler import Scheduler
 
 TOGETHER = 1000
 
@@ -163,8 +159,7 @@ def enqueue(
         if run_at is not None:
             raise WrongUsage("pass --run-at or --in, not both")
         job["run_at"] = _from_now(in_sec)
-    with target.scheduler() as scheduler:
-        reply = scheduler.enqueue(**job)
+    reply = target.send("enqueue", job)
     target.out.result(reply, lambda: _tables().enqueued(reply))
 
 
@@ -198,7 +193,8 @@ def _enqueue_batch(target: Target, file: Path, atomic: bool) -> None:
     results: list[Any] = []
     with target.scheduler() as scheduler, target.out.progress("enqueue", len(jobs)) as advance:
         for first in range(0, len(jobs), TOGETHER):
-            results += scheduler.enqueue_batch(jobs[first : first + TOGETHER], atomic=atomic)["results"]
+            batch = {"jobs": jobs[first : first + TOGETHER], "atomic": atomic}
+            results += sent(scheduler, "enqueue_batch", batch)["results"]
             advance(len(results))
     target.out.result({"results": results}, lambda: _tables().batch(results))
     refused = sum("error" in result for result in results)
@@ -271,8 +267,7 @@ def pull(
         request = _body(body, request)
     elif worker_id is None:
         raise WrongUsage("pass --worker NAME, or --body FILE")
-    with target.scheduler() as scheduler:
-        reply = scheduler.pull(**request)
+    reply = target.send("pull", request)
     target.out.result(reply, lambda: _tables().pulled(reply))
 
 
@@ -315,8 +310,7 @@ def ack(
     if clear:
         given["next_action_at"] = None
     given = {"result": "succeeded", **given} if body is None else _body(body, given)
-    with target.scheduler() as scheduler:
-        reply = scheduler.ack(_id(job_id), **given)
+    reply = target.send("ack", given, job_id)
     target.out.result(reply, lambda: _tables().acked(reply))
 
 
@@ -346,8 +340,7 @@ def fail(
         given = _body(body, given)
     elif error is None:
         raise WrongUsage("pass --error TEXT, or --body FILE")
-    with target.scheduler() as scheduler:
-        reply = scheduler.fail(_id(job_id), **given)
+    reply = target.send("fail", given, job_id)
     target.out.result(reply, lambda: _tables().failed(reply))
 
 
@@ -375,8 +368,7 @@ def renew(
         progress=None if progress is None else _number("--progress", progress),
         progress_note=note,
     )
-    with target.scheduler() as scheduler:
-        reply = scheduler.renew(_id(job_id), **given)
+    reply = target.send("renew", given, job_id)
     request = " Cancellation was requested." if reply["cancel_requested_at"] is not None else ""
     target.out.result(reply, lambda: f"The lease of {job_id} ends at {reply['lease_expires_at']}.{request}")
 
@@ -385,8 +377,7 @@ def release(
     target: Target, job_id: JobArgument, lease_token: TokenOption = None, worker_id: WorkerOption = None
 ) -> None:
     """Return a job that was not started; uses up no attempt."""
-    with target.scheduler() as scheduler:
-        reply = scheduler.release(_id(job_id), **members(lease_token=lease_token, worker_id=worker_id))
+    reply = target.send("release", members(lease_token=lease_token, worker_id=worker_id), job_id)
     target.out.result(reply, lambda: f"{job_id} is {reply['job']['status']} again.")
 
 
@@ -396,28 +387,8 @@ def free_key(
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the trail.", show_default=False)],
 ) -> None:
     """Free the key of a deleted job, so that a job with this key can be enqueued again."""
-    given = members(idempotency_key=key, reason=reason)
-    with target.scheduler() as scheduler:
-        reply = _freed(scheduler, given)
+    reply = target.send("free_key", members(idempotency_key=key, reason=reason))
     target.out.result(reply, lambda: f"{key} is free." if reply["freed"] else f"{key} was free already.")
-
-
-def _freed(scheduler: "Scheduler | RemoteScheduler", given: dict[str, Any]) -> dict[str, Any]:
-    from pendula.jobs.client import RemoteScheduler
-    from pendula.jobs.model import JobRefused, Refused
-    from pendula.jobs.upkeep.retention import free_key
-
-    if isinstance(scheduler, RemoteScheduler):
-        return scheduler.free_key(**given)
-    answer = free_key(scheduler.calls, given, scheduler.caller)
-    if isinstance(answer, Refused):
-        raise JobRefused(answer)
-    return answer.body
-
-
-def _id(job_id: str) -> str:
-    text: str = members(job=job_id)["job"]
-    return text
 
 
 def _number(option: str, text: str) -> Decimal:

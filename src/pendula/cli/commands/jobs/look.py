@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pendula.cli.commands.jobs.filters import Filters
-from pendula.cli.commands.jobs.target import Target, command, members, with_target
+from pendula.cli.commands.jobs.target import Target, command, members, sent, with_target
 from pendula.cli.output import Output, example
 from pendula.kernel.errors import InputRefused, WrongUsage
 from pendula.kernel.wording import counted
@@ -59,22 +59,19 @@ def register(jobs: typer.Typer) -> None:
 
 def show(target: Target, job_id: JobArgument) -> None:
     """Show one job."""
-    with target.scheduler() as scheduler:
-        reply = scheduler.show(members(job=job_id)["job"])
+    reply = target.send("show", {}, job_id)
     target.out.result(reply, lambda: _tables().job(reply["job"]))
 
 
 def why(target: Target, job_id: JobArgument) -> None:
     """Explain in one sentence why a job has not run, where it runs, or how it ended."""
-    with target.scheduler() as scheduler:
-        reply = scheduler.why(members(job=job_id)["job"])
+    reply = target.send("why", {}, job_id)
     target.out.result(reply, lambda: reply["sentence"])
 
 
 def workers(target: Target) -> None:
     """List known workers: last heartbeat, counters."""
-    with target.scheduler() as scheduler:
-        reply = scheduler.workers()
+    reply = target.send("workers", {})
     target.out.result(reply, lambda: _tables().workers(reply["workers"]))
 
 
@@ -86,8 +83,7 @@ def alerts(
     limit: LimitOption = None,
 ) -> None:
     """List alerts, the newest first, delivered or not."""
-    with target.scheduler() as scheduler:
-        reply = scheduler.alerts(**members(cursor=cursor, limit=limit))
+    reply = target.send("alerts", members(cursor=cursor, limit=limit))
     target.out.result(reply, lambda: _tables().alerts(reply))
 
 
@@ -105,15 +101,13 @@ def list_(
 ) -> None:
     """List jobs, the newest first. Dead letters are `--status dead_letter`."""
     query = {**chosen, **members(status=status, cursor=cursor, limit=limit)}
-    with target.scheduler() as scheduler:
-        reply = scheduler.list(**query)
+    reply = target.send("list", query)
     target.out.result(reply, lambda: _tables().jobs(reply))
 
 
 def history(target: Target, job_id: JobArgument) -> None:
     """Show the history of a job: its errors and all events."""
-    with target.scheduler() as scheduler:
-        reply = scheduler.history(members(job=job_id)["job"])
+    reply = target.send("history", {}, job_id)
     target.out.result(reply, lambda: _tables().history(reply))
 
 
@@ -142,7 +136,7 @@ def stats(
         if watch:
             reply, before = _watched(scheduler, asked, interval, count, target.out)
         else:
-            reply, before = scheduler.metrics(**asked), None
+            reply, before = sent(scheduler, "metrics", asked), None
         from pendula.governance import governed
 
         reply["governance"] = governed(scheduler).figures()
@@ -155,7 +149,7 @@ def _watched(
     scheduler: "Scheduler | RemoteScheduler", asked: dict[str, Any], interval: int, count: int | None, out: Output
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """Refresh until stopped; return the last two replies."""
-    reply, before = scheduler.metrics(**asked), None
+    reply, before = sent(scheduler, "metrics", asked), None
     looks = 1
     with _display(out) as draw:
         try:
@@ -164,7 +158,7 @@ def _watched(
                 if looks == count:
                     break
                 sleep(interval)
-                reply, before = scheduler.metrics(**asked), reply
+                reply, before = sent(scheduler, "metrics", asked), reply
                 looks += 1
         except KeyboardInterrupt:
             pass
@@ -192,8 +186,7 @@ def past(
     ] = None,
 ) -> None:
     """Show the queue and the governed objects after an event, one of the last 10 000."""
-    with target.scheduler() as scheduler:
-        reply = scheduler.past(**members(at=at))
+    reply = target.send("past", members(at=at))
     target.out.result(reply, lambda: _tables().past(reply))
 
 
@@ -220,8 +213,7 @@ def audit(
     query = members(
         object_type=object_type, object_id=object_id, job_id=job_id, event_type=event_type, after=after, limit=limit
     )
-    with target.scheduler() as scheduler:
-        reply = scheduler.audit(**query)
+    reply = target.send("audit", query)
     target.out.result(reply, lambda: _tables().trail(reply))
 
 

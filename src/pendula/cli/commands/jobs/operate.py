@@ -7,7 +7,7 @@ import typer
 from msgspec.structs import asdict
 
 from pendula.cli.commands.jobs.filters import Filters
-from pendula.cli.commands.jobs.target import Target, command, members
+from pendula.cli.commands.jobs.target import Target, command, members, sent
 from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
@@ -57,8 +57,7 @@ def cancel(
 
     asked = {**chosen, **members(status=status)}
     if _is_one(job_id, asked, yes):
-        with target.scheduler() as scheduler:
-            reply = scheduler.cancel(_id(job_id), **members(reason=reason))
+        reply = target.send("cancel", members(reason=reason), str(job_id))
         target.out.result(reply, lambda: _cancelled(reply["job"]))
         return
     asked.setdefault("status", "queued")
@@ -85,8 +84,7 @@ def requeue(
     asked = {**chosen, **members(status=status)}
     why = members(run_at=run_at, reason=reason)
     if _is_one(job_id, asked, yes):
-        with target.scheduler() as scheduler:
-            reply = scheduler.requeue(_id(job_id), **why)
+        reply = target.send("requeue", why, str(job_id))
         target.out.result(reply, lambda: f"{job_id} is {reply['job']['status']}, due at {reply['job']['run_at']}.")
         return
     asked.setdefault("status", "dead_letter")
@@ -113,7 +111,7 @@ def _many(
 ) -> None:
     """Count the matching jobs; change them only with `--yes`."""
     with target.scheduler() as scheduler:
-        count = scheduler.count(**asked)["count"]
+        count: int = sent(scheduler, "count", asked)["count"]
         if not yes:
             matches, them = ("1 job matches", "it") if count == 1 else (f"{count} jobs match", "them")
             text = f"{matches}; nothing was changed. Add --yes to {verb} {them}."
@@ -130,8 +128,3 @@ def _cancelled(job: dict[str, Any]) -> str:
     if job["status"] == "running":
         return f"{job['job_id']} is running; its worker gets the cancel request with the next renewal."
     return f"{job['job_id']} is {job['status']}: {job['last_error']}."
-
-
-def _id(job_id: str | None) -> str:
-    text: str = members(job=job_id)["job"]
-    return text

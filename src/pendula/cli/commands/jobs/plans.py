@@ -1,6 +1,5 @@
 """The commands of time plans: list, put, pause, resume, run-now, remove."""
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -32,8 +31,7 @@ def register(jobs: typer.Typer) -> None:
 
 def list_(target: Target) -> None:
     """List all time plans with their next occurrence."""
-    with target.scheduler() as scheduler:
-        reply = scheduler.plans()
+    reply = target.send("plans", {})
     target.out.result(reply, lambda: _tables().plans(reply))
 
 
@@ -69,39 +67,32 @@ def put(
         queue=queue,
         payload=None if payload is None else json_given("--payload", payload),
     )
-    with target.scheduler() as scheduler:
-        reply = scheduler.put_plan(_name(name), **given)
+    reply = target.send("put_plan", given, name)
     target.out.result(reply, lambda: _summary(reply))
 
 
 def pause(target: Target, name: NameArgument, reason: ReasonOption = None) -> None:
     """Pause a plan: its next occurrence is cancelled, and none follows until it is resumed."""
-    _on(target, lambda scheduler: scheduler.pause_plan, name, reason)
+    reply = target.send("pause_plan", members(reason=reason), name)
+    target.out.result(reply, lambda: _summary(reply))
 
 
 def resume(target: Target, name: NameArgument, reason: ReasonOption = None) -> None:
     """Resume a plan; missed occurrences are skipped."""
-    _on(target, lambda scheduler: scheduler.resume_plan, name, reason)
+    reply = target.send("resume_plan", members(reason=reason), name)
+    target.out.result(reply, lambda: _summary(reply))
 
 
 def run_now(target: Target, name: NameArgument, reason: ReasonOption = None) -> None:
     """Enqueue one job of a plan now, paused or not; its schedule stays."""
-    with target.scheduler() as scheduler:
-        reply = scheduler.run_now(_name(name), **members(reason=reason))
+    reply = target.send("run_now", members(reason=reason), name)
     target.out.result(reply, lambda: _tables().enqueued(reply))
 
 
 def remove(target: Target, name: NameArgument, reason: ReasonOption = None) -> None:
     """Remove a plan and cancel its next occurrence. Remove a plan of a settings file there."""
-    with target.scheduler() as scheduler:
-        reply = scheduler.remove_plan(_name(name), **members(reason=reason))
+    reply = target.send("remove_plan", members(reason=reason), name)
     target.out.result(reply, lambda: f"{name} is removed.")
-
-
-def _on(target: Target, call: Callable[[Any], Callable[..., dict[str, Any]]], name: str, reason: str | None) -> None:
-    with target.scheduler() as scheduler:
-        reply = call(scheduler)(_name(name), **members(reason=reason))
-    target.out.result(reply, lambda: _summary(reply))
 
 
 def _summary(reply: dict[str, Any]) -> str:
@@ -109,11 +100,6 @@ def _summary(reply: dict[str, Any]) -> str:
     if plan["paused_at"] is not None:
         return f"{plan['name']} has been paused since {plan['paused_at']} by {plan['paused_by']}."
     return f"{plan['name']} occurs next at {plan['next_at']} ({plan['cron']}, {plan['zone']})."
-
-
-def _name(name: str) -> str:
-    text: str = members(plan=name)["plan"]
-    return text
 
 
 def _tables() -> Any:

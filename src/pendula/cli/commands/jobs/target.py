@@ -124,6 +124,11 @@ class Target(Struct, frozen=True):
                 refused.message = str(refused)
             raise
 
+    def send(self, call: str, given: Mapping[str, Any], *path: str) -> dict[str, Any]:
+        """Make one call; the reply as plain JSON."""
+        with self.scheduler() as scheduler:
+            return sent(scheduler, call, given, *path)
+
     @contextmanager
     def calls(self, *, make: bool = False, patient: bool = False) -> "Iterator[Calls]":
         from pendula.jobs.calls import Calls
@@ -193,6 +198,16 @@ class Target(Struct, frozen=True):
             raise WrongUsage("--token-file is for --url; a store needs no token")
         if self.ca is not None and (self.url is None or not self.url.lower().startswith("https:")):
             raise WrongUsage("--ca is for a --url with https")
+
+
+def sent(scheduler: "Scheduler | RemoteScheduler", call: str, given: Mapping[str, Any], *path: str) -> dict[str, Any]:
+    """Make a call by its name; the reply as plain JSON."""
+    from pendula.jobs.messages import CALL_NAMED, plain
+
+    named = CALL_NAMED[call]
+    for text in path:
+        members(**{"plan" if "{name}" in named.path else "job": text})
+    return plain(scheduler.send(named, given, *path))
 
 
 def clock() -> Callable[[], int]:

@@ -147,8 +147,7 @@ def set_time(
 
     Leases, delays and plans written with the wrong clock count from now. Jobs with a time set by a caller keep it.
     """
-    with target.scheduler() as scheduler:
-        reply = scheduler.set_time(**members(reason=reason))
+    reply = target.send("set_time", members(reason=reason))
     target.out.result(reply, lambda: _time_set(reply))
 
 

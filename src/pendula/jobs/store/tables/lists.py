@@ -14,8 +14,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from pendula.jobs.messages import Pull
 from pendula.jobs.model import VERIFICATIONS, Job
-from pendula.jobs.requests import Pull
 from pendula.jobs.store.protocol import Listing
 
 FIELDS = ("status", "object_type", "object_id", "action", "queue", "correlation_id", "error_code")

@@ -8,9 +8,9 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from pendula.jobs.audit import GENESIS, JOB_EVENT, Row
+from pendula.jobs.messages import Pull
 from pendula.jobs.model import SECOND, Job, Status, seq_of
 from pendula.jobs.plans import Plan
-from pendula.jobs.requests import Pull
 from pendula.jobs.store.file.store_time import Anchor, StoreTime, time_of_event
 from pendula.jobs.store.protocol import AuditListing, Effect, Figures, Listing, ObjectRow, Unhandled, WorkerRow
 from pendula.jobs.store.tables import lists, rows

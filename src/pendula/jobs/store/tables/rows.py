@@ -14,8 +14,9 @@ from typing import Any, Self
 from msgspec import json
 from msgspec.structs import astuple
 
+from pendula.jobs.messages import Recurring
 from pendula.jobs.model import SECOND, Job, Priority, Status
-from pendula.jobs.plans import Plan, Recurring
+from pendula.jobs.plans import Plan
 from pendula.jobs.store.protocol import Effect, WorkerRow
 from pendula.jobs.store.tables.lists import AFTER_ALL, ASIDE, COLUMNS, NEEDLESSLY_ASIDE
 from pendula.kernel.canonical import Json, encode

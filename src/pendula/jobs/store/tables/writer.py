@@ -11,10 +11,10 @@ from msgspec.structs import astuple
 
 from pendula.jobs.audit import GovernanceEvent, PlanChange, Trail
 from pendula.jobs.decide import is_superseded
+from pendula.jobs.messages import Pull
 from pendula.jobs.model import SYSTEM, Actor, Job, Status, seq_of
 from pendula.jobs.plans import Plan
 from pendula.jobs.reasons import Reason
-from pendula.jobs.requests import Pull
 from pendula.jobs.store.file.store_time import Anchor, StoreTime
 from pendula.jobs.store.protocol import Effect, Listing, ObjectRow, WorkerRow
 from pendula.jobs.store.tables import rows

@@ -13,7 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pendula.documents import DocumentLimits, read_bytes
-from pendula.jobs.calls import Answer, Body, Caller, Calls
+from pendula.jobs.calls import Answer, Body, Caller, Calls, Reply
+from pendula.jobs.messages import Enqueued, Message, NewPlan
 from pendula.jobs.model import Actor, Code, Refused
 from pendula.jobs.request_reading import Faults
 from pendula.kernel.limits import MIB
@@ -54,14 +55,14 @@ def service_in(host: Host) -> JobService:
 
 
 async def changed(
-    request: Request, who: Principal, call: Callable[[Calls, Body, Caller], Answer], most: int = BODY_MOST
-) -> Answer:
+    request: Request, who: Principal, call: Callable[[Calls, Body, Caller], Message | Answer], most: int = BODY_MOST
+) -> Message | Answer:
     body = await read_object(request, most)
     caller = caller_of(request, who)
     return await service_of(request).call(lambda calls: call(calls, body, caller))
 
 
-async def listed(request: Request, look: Callable[[Calls, dict[str, Any]], Answer]) -> Response:
+async def listed(request: Request, look: Callable[[Calls, dict[str, Any]], Message | Answer]) -> Response:
     query = query_of(request)
     service = service_of(request)
     if isinstance(query, Faults):
@@ -86,10 +87,17 @@ def caller_of(request: Request, who: Principal) -> Caller:
     return Caller(Actor("user", name), request_id_of(request))
 
 
-def response_of(answer: Answer) -> Response:
+def response_of(answer: Message | Answer) -> Response:
     if isinstance(answer, Refused):
         return json_response(error_body(answer.code.value, answer.message, answer.details), answer.status)
-    return json_response(encode_view(answer.body), answer.status)
+    return json_response(encode_view(answer.body if isinstance(answer, Reply) else answer), status_of(answer))
+
+
+def status_of(answer: Message | Answer) -> int:
+    if isinstance(answer, Refused | Reply):
+        return answer.status
+    is_new = isinstance(answer, NewPlan) or (isinstance(answer, Enqueued) and not answer.deduplicated)
+    return 201 if is_new else 200
 
 
 async def read_object(request: Request, most: int = BODY_MOST) -> dict[str, Any]:

@@ -4,16 +4,17 @@ Labels are limited: words of the vocabulary, queues, codes, workers up to a maxi
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from threading import Lock
-from typing import Any
 
+from msgspec import convert
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from pendula.governance.tables import tables_of
-from pendula.jobs.calls import Answer, Calls, queries
+from pendula.jobs.calls import Answer, Calls, Reply, queries
+from pendula.jobs.messages import WINDOW_DEFAULT, Acked, AckResults, Job, Message, Pulled
 from pendula.jobs.model import SECOND, Refused, Status
 from pendula.jobs.store.protocol import WorkerRow
 from pendula.kernel.time import parse_utc
@@ -69,44 +70,41 @@ class JobMetrics:
     def refused(self, code: str) -> None:
         self._refused.labels(code).inc()
 
-    def observe(self, answer: Answer) -> None:
-        if isinstance(answer, Refused):
-            self.refused(answer.code.value)
-            return
-        body = answer.body
-        if "reclaimed" in body:
-            self._pulled(body)
-        elif "already_acked" in body:
-            self._acked(body, body["already_acked"])
-        elif "already_ended" in body:
-            self._acked(body, body["already_ended"])
-        elif "results" in body:
-            for entry in body["results"]:  # type: ignore[union-attr]
-                if isinstance(entry, dict) and "already_acked" in entry:
-                    self._acked(entry, entry["already_acked"])
+    def observe(self, answer: Message | Answer) -> None:
+        match answer:
+            case Refused():
+                self.refused(answer.code.value)
+            case Pulled():
+                self._pulled(answer)
+            case Acked():
+                self._acked(answer.job, repeated=answer.already_acked)
+            case AckResults():
+                for entry in answer.results:
+                    if entry.job is not None:
+                        self._acked(entry.job, repeated=entry.already_acked is True)
+            case Reply() if "already_ended" in answer.body:  # a governed job
+                self._acked(convert(answer.body["job"], Job), repeated=bool(answer.body["already_ended"]))
 
-    def _pulled(self, body: Mapping[str, Any]) -> None:
-        self._reclaimed.inc(body["reclaimed"])
-        jobs = body["jobs"]
-        if not jobs:
+    def _pulled(self, answer: Pulled) -> None:
+        self._reclaimed.inc(answer.reclaimed)
+        if not answer.jobs:
             return
-        self._deliveries.labels(self._worker(jobs[0]["worker_id"])).inc(len(jobs))
-        for job in jobs:
-            now = parse_utc(job["updated_at"])
-            if job["delivery_count"] == 1:
+        self._deliveries.labels(self._worker(str(answer.jobs[0].worker_id))).inc(len(answer.jobs))
+        for job in answer.jobs:
+            now = parse_utc(job.updated_at)
+            if job.delivery_count == 1:
                 # A pull may name a later time than the server's; then the delay would be negative.
-                delay = max(0, now - parse_utc(job["run_at"]))
+                delay = max(0, now - parse_utc(job.run_at))
                 self._start_delay.labels(*_kind(job)).observe(delay / SECOND)
-            self._remember(job["job_id"], now)
+            self._remember(job.job_id, now)
 
-    def _acked(self, body: Mapping[str, Any], repeated: object) -> None:
-        job = body["job"]
-        if job["status"] != Status.SUCCEEDED:
+    def _acked(self, job: Job, *, repeated: bool) -> None:
+        if job.status != Status.SUCCEEDED:
             return  # a governed job that did not succeed
         with self._lock:
-            since = self._delivered.pop(job["job_id"], None)
+            since = self._delivered.pop(job.job_id, None)
         if since is not None and not repeated:
-            took = max(0, parse_utc(job["updated_at"]) - since)
+            took = max(0, parse_utc(job.updated_at) - since)
             self._pull_to_ack.labels(*_kind(job)).observe(took / SECOND)
 
     def _remember(self, job_id: str, now: int) -> None:
@@ -133,7 +131,7 @@ class Collector:
     def collect(self) -> Iterator[Metric]:
         calls = self._calls()
         if calls is not None:
-            yield from stored(calls, queries.WINDOW_DEFAULT)
+            yield from stored(calls, WINDOW_DEFAULT)
         yield from self._counters.registry.collect()
 
 
@@ -158,12 +156,10 @@ def stored(calls: Calls, window_sec: int) -> Iterator[Metric]:
     now = calls.clock()
     found = queries.metrics(calls.store, calls.policy, now, window_sec)
     for name, sentence in REQUIRED_METRICS.items():
-        value: Any = found[name]
+        value = getattr(found, name)
         yield GaugeMetricFamily(name, sentence, value=float("nan") if value is None else float(value))
-    by_status: Any = found["jobs"]
-    yield GaugeMetricFamily("jobs_running_leases", "Jobs leased to workers", value=by_status[Status.RUNNING])
-    waiting: Any = found["alerts_waiting"]
-    yield GaugeMetricFamily("jobs_alerts_waiting", "Alerts that wait for delivery", value=waiting)
+    yield GaugeMetricFamily("jobs_running_leases", "Jobs leased to workers", value=found.jobs.running)
+    yield GaugeMetricFamily("jobs_alerts_waiting", "Alerts that wait for delivery", value=found.alerts_waiting)
     unhandled = GaugeMetricFamily("jobs_unhandled", "Due jobs that no worker handles", labels=WORK)
     for kind in queries.unhandled(calls.store, calls.policy, now):
         unhandled.add_metric([kind.object_type, kind.action], kind.count)
@@ -208,8 +204,8 @@ def governed(calls: Calls) -> Iterator[Metric]:
         yield family
 
 
-def _kind(job: Mapping[str, Any]) -> tuple[str, str, str]:
-    return job["object_type"], job["action"], job["priority"]
+def _kind(job: Job) -> tuple[str, str, str]:
+    return job.object_type, job.action, job.priority
 
 
 def prefers_text(accept: str | None) -> bool:

@@ -3,40 +3,40 @@
 Routes only pass bodies to the calls of `pendula.jobs` and return their answers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
+from msgspec import structs
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Scope
 
-from pendula.jobs import settings_file
-from pendula.jobs.calls import Answer, Body, Caller, Calls, Reply, queries
-from pendula.jobs.model import Code, Policy, Refused
+from pendula.jobs import messages, settings_file
+from pendula.jobs.calls import Calls, queries
+from pendula.jobs.messages import CALLS, Call, Role
+from pendula.jobs.model import Policy, Refused
 from pendula.jobs.reaper import Reaper
 from pendula.jobs.request_reading import Faults
-from pendula.jobs.requests import OBJECT_ID_MOST
 from pendula.jobs.settings_file import Configured
 from pendula.jobs.upkeep.alerts import Alerts, Sink, Webhook, to_log, to_log_quietly
 from pendula.jobs.upkeep.background_services import Learning, UnhandledJobs
 from pendula.jobs.upkeep.recurring import Recurrences
-from pendula.jobs.upkeep.retention import RetentionService, free_key
+from pendula.jobs.upkeep.retention import RetentionService
 from pendula.server.api.requests import Admin, Operator, Viewer
-from pendula.server.errors import json_response
 from pendula.server.runtime.scheduler_spec import SchedulerSpec
-from pendula.server.schedulers.jobs import governed, plan_routes, plan_shapes, reply_shapes, shapes
+from pendula.server.schedulers.jobs import governed, shapes
 from pendula.server.schedulers.jobs import metrics as prometheus
 from pendula.server.schedulers.jobs.answering import (
     BATCH_BODY_MOST,
+    BODY_MOST,
     NAME,
     caller_of,
     changed,
-    documented,
     listed,
     query_of,
     read_object,
@@ -46,269 +46,105 @@ from pendula.server.schedulers.jobs.answering import (
 )
 from pendula.server.schedulers.jobs.errors import PREFIX, RouteNotFound, SchedulerErrors, method_refused
 from pendula.server.schedulers.jobs.service import JobService, OpenStore, Upkeep, open_sqlite
+from pendula.server.security.identity import Principal
 from pendula.server.settings import Settings
-from pendula.server.views import encode_view
 
-JOBS = "/jobs"
-JOB = "/jobs/{job_id}"
 # Path segments at the position of a job id.
-CALLS = frozenset({"pull", "batch", "ack-batch", "cancel-batch", "requeue-batch"})
+CALLS_ON_JOBS = frozenset({"pull", "batch", "ack-batch", "cancel-batch", "requeue-batch"})
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-JOB_ID = shapes.in_path("job_id", "The id of a job")
+ROLES: Mapping[Role, Any] = {Role.VIEWER: Viewer, Role.OPERATOR: Operator, Role.ADMIN: Admin}
+MANY = (messages.ENQUEUE_BATCH, messages.ACK_BATCH)
+# Answered from the index; all other reading calls can be large, and run in threads of their own.
+QUICK = (messages.SHOW, messages.WHY, messages.PLANS, messages.WORKERS)
+Answering = Callable[[Request, Principal], Awaitable[Response]]
 
 router = APIRouter(prefix=PREFIX, tags=["jobs"])
 # `router` must be last: it ends with a catch-all route.
-SHAPES = (reply_shapes.schemas(), plan_shapes.schemas(), governed.schemas())
-ROUTERS = (plan_routes.router, *governed.ROUTERS, router)
+ROUTERS = (*governed.ROUTERS, router)
 
 
-# Into the queue
+def _add(call: Call[Any], answer: Answering, *, shown: bool = True) -> None:
+    """The route of a call."""
 
+    async def endpoint(request: Request, who: Principal) -> Response:
+        return await answer(request, who)
 
-@router.post(
-    JOBS,
-    status_code=201,
-    responses=shapes.gives(
-        "Enqueued",
-        Code.IDEMPOTENCY_KEY_CONFLICT,
-        Code.ONTIC_VERIFICATION_CLOSED,
-        *shapes.FAULTS,
-        Code.RUN_AT_IN_PAST,
-        body=True,
-        status=201,
-        headers=shapes.LOCATION,
+    endpoint.__annotations__["who"] = ROLES[call.role]
+    router.add_api_route(
+        call.path,
+        endpoint,
+        methods=[call.method],
+        status_code=201 if call is messages.ENQUEUE else 200,
+        description=call.sentence,
+        responses=shapes.answers_of(call),
+        operation_id=f"jobs_{'run_now_plan' if call is messages.RUN_NOW else call.name}",
+        openapi_extra=shapes.described(call),
+        include_in_schema=shown,
     )
-    | {200: shapes.answer("Enqueued")},
-    **documented("enqueue", "Enqueue"),
-)
-async def enqueue(request: Request, who: Operator) -> Response:
-    """Store a job: 201 with the job, or 200 with the existing one under the same key."""
+
+
+def _changing(call: Call[Any]) -> Answering:
+    most = BATCH_BODY_MOST if call in MANY else BODY_MOST
+
+    async def answer(request: Request, who: Principal) -> Response:
+        path = request.path_params.values()
+        work = getattr(Calls, call.name)
+        return response_of(await changed(request, who, lambda calls, *given: work(calls, *path, *given), most))
+
+    return answer
+
+
+def _reading(call: Call[Any]) -> Answering:
+    async def answer(request: Request, _: Principal) -> Response:
+        path = request.path_params.values()
+        work = getattr(Calls, call.name)
+        service = service_of(request)
+        if call in QUICK:
+            return response_of(await service.look(lambda calls: work(calls, *path)))
+        if call.request is not None:
+            return await listed(request, work)
+        return response_of(service.counted(await service.read(lambda calls: work(calls, *path))))
+
+    return answer
+
+
+async def enqueue(request: Request, who: Principal) -> Response:
     answer = await changed(request, who, Calls.enqueue)
     response = response_of(answer)
-    if response.status_code == 201 and isinstance(answer, Reply):
-        job: Any = answer.body["job"]
-        response.headers["location"] = f"{PREFIX}/jobs/{job['job_id']}"
+    if response.status_code == 201 and isinstance(answer, messages.Enqueued):
+        response.headers["location"] = f"{PREFIX}/jobs/{answer.job.job_id}"
     return response
 
 
-@router.post(
-    f"{JOBS}/batch",
-    responses=shapes.gives("BatchResults", *shapes.FAULTS, Code.BATCH_REJECTED, body=True),
-    **documented("enqueue_batch", "Batch"),
-)
-async def enqueue_batch(request: Request, who: Operator) -> Response:
-    """Store many jobs, each with its own answer; with `atomic` all or none."""
-    return response_of(await changed(request, who, Calls.enqueue_batch, BATCH_BODY_MOST))
-
-
-# Out of the queue
-
-
-@router.post(
-    f"{JOBS}/pull",
-    responses=shapes.gives(
-        "Pulled", *shapes.FAULTS, Code.INVALID_LIMIT, Code.INVALID_WORKER_ID, Code.NOW_IN_FUTURE, body=True
-    ),
-    **documented("pull", "Pull"),
-)
-async def pull(request: Request, who: Operator) -> Response:
-    """Pull due jobs, each with a lease; with `wait_ms`, wait for one."""
+async def pull(request: Request, who: Principal) -> Response:
     body = await read_object(request)
     return response_of(await service_of(request).pull(body, caller_of(request, who), request.receive))
 
 
-@router.post(
-    f"{JOBS}/ack-batch",
-    responses=shapes.gives("AckResults", *shapes.FAULTS, body=True),
-    **documented("ack_batch", "AckBatch"),
-)
-async def ack_batch(request: Request, who: Operator) -> Response:
-    """Finish many jobs, each with its own answer."""
-    return response_of(await changed(request, who, Calls.ack_batch, BATCH_BODY_MOST))
-
-
-def _on_a_job(
-    name: str,
-    sentence: str,
-    call: Callable[[Calls, str, Body, Caller], Answer],
-    gives: str,
-    codes: Sequence[Code],
-) -> None:
-    """A route for a call on one job."""
-
-    @router.post(
-        f"{JOB}/{name}",
-        description=sentence,
-        responses=shapes.gives(gives, *codes, body=True),
-        **documented(name, name.title(), [JOB_ID]),
-    )
-    async def on_a_job(request: Request, who: Operator) -> Response:
-        job_id = request.path_params["job_id"]
-        answer = await changed(request, who, lambda calls, body, caller: call(calls, job_id, body, caller))
-        return response_of(answer)
-
-
-_on_a_job(
-    "ack",
-    "Finish a job and set the next time of its object.",
-    Calls.ack,
-    "Acked",
-    [*shapes.HELD, Code.INVALID_RESULT, Code.NEXT_ACTION_AT_IN_PAST, Code.AUDIT_EVENT_UNKNOWN],
-)
-_on_a_job("fail", "Report an error: the job is retried or becomes a dead letter.", Calls.fail, "Failed", shapes.HELD)
-_on_a_job("renew", "Extend a lease.", Calls.renew, "Renewed", shapes.HELD)
-_on_a_job("release", "Return a job that was not started.", Calls.release, "OneJob", shapes.HELD)
-_on_a_job(
-    "cancel",
-    "Cancel a queued job; for a running one, store a cancel request that its worker reads with its next renewal.",
-    Calls.cancel,
-    "OneJob",
-    [Code.JOB_NOT_FOUND, Code.JOB_NOT_QUEUED, *shapes.FAULTS],
-)
-_on_a_job(
-    "requeue",
-    "Requeue a dead letter, or a job that failed or was cancelled.",
-    Calls.requeue,
-    "OneJob",
-    [Code.JOB_NOT_FOUND, Code.JOB_NOT_DEAD_LETTER, *shapes.FAULTS, Code.RUN_AT_IN_PAST],
-)
-
-
-@router.post(
-    f"{JOBS}/cancel-batch",
-    responses=shapes.gives("Operated", *shapes.FAULTS, Code.INVALID_LIMIT, body=True),
-    **documented("cancel_batch", "CancelBatch"),
-)
-async def cancel_batch(request: Request, who: Operator) -> Response:
-    """Cancel the newest jobs that match a filter, at most 1000; `next_cursor` continues."""
-    return response_of(await changed(request, who, Calls.cancel_batch))
-
-
-@router.post(
-    f"{JOBS}/requeue-batch",
-    responses=shapes.gives("Operated", *shapes.FAULTS, Code.INVALID_LIMIT, Code.RUN_AT_IN_PAST, body=True),
-    **documented("requeue_batch", "RequeueBatch"),
-)
-async def requeue_batch(request: Request, who: Operator) -> Response:
-    """Requeue the newest dead letters or failed jobs that match a filter, at most 1000; `next_cursor` continues."""
-    return response_of(await changed(request, who, Calls.requeue_batch))
-
-
-@router.post(
-    "/time",
-    responses=shapes.gives("TimeSet", *shapes.FAULTS, body=True),
-    **documented("set_time", "SetTime"),
-)
-async def set_time(request: Request, who: Admin) -> Response:
-    """Set the time of the store to this server's clock, also backwards.
-
-    Leases and delays written with the wrong clock count from now; `kept_jobs` are those with a time set by a caller.
-    """
-    return response_of(await changed(request, who, Calls.set_time))
-
-
-@router.post(
-    "/keys/free",
-    responses=shapes.gives("Freed", Code.IDEMPOTENCY_KEY_CONFLICT, *shapes.FAULTS, body=True),
-    **documented("free_key", "FreeKey"),
-)
-async def free(request: Request, who: Admin) -> Response:
-    """Free the key of a deleted job."""
-    return response_of(await changed(request, who, free_key))
-
-
-# Looking
-
-
-@router.get(
-    JOBS,
-    responses=shapes.gives("JobList", *shapes.FAULTS, Code.INVALID_LIMIT),
-    **documented(
-        "list",
-        parameters=[
-            *shapes.FILTERS,
-            shapes.in_query("cursor", shapes.TEXT, "The next_cursor of the page before"),
-            shapes.LIMIT,
-        ],
-    ),
-)
-async def list_jobs(request: Request, _: Viewer) -> Response:
-    """Jobs, newest first."""
-    return await listed(request, lambda calls, query: queries.listed(calls.store, calls.policy, query))
-
-
-@router.get(
-    f"{JOBS}/count",
-    responses=shapes.gives("Count", *shapes.FAULTS),
-    **documented("count", parameters=[*shapes.FILTERS]),
-)
-async def count_jobs(request: Request, _: Viewer) -> Response:
-    """The number of jobs that match the filters of a list."""
-    return await listed(request, lambda calls, query: queries.counted(calls.store, calls.policy, query))
-
-
-@router.get(JOB, responses=shapes.gives("OneJob", Code.JOB_NOT_FOUND), **documented("show", parameters=[JOB_ID]))
-async def show(request: Request, _: Viewer) -> Response:
-    """One job."""
-    job_id = request.path_params["job_id"]
-    if job_id in CALLS:
+async def show(request: Request, who: Principal) -> Response:
+    if request.path_params["job_id"] in CALLS_ON_JOBS:
         return _method_refused(request, ["POST"])
-    return response_of(await service_of(request).look(lambda calls: queries.show(calls.store, job_id)))
+    return await _reading(messages.SHOW)(request, who)
 
 
-@router.get(
-    f"{JOB}/history",
-    responses=shapes.gives("History", Code.JOB_NOT_FOUND),
-    **documented("history", parameters=[JOB_ID]),
-)
-async def history(request: Request, _: Viewer) -> Response:
-    """All errors and audit events of a job."""
-    job_id = request.path_params["job_id"]
-    service = service_of(request)
-    return response_of(service.counted(await service.read(lambda calls: queries.history(calls.store, job_id))))
-
-
-@router.get(
-    "/audit",
-    responses=shapes.gives("Trail", *shapes.FAULTS, Code.INVALID_LIMIT),
-    **documented(
-        "audit",
-        parameters=[
-            shapes.in_query("object_type", shapes.TEXT),
-            shapes.in_query("object_id", shapes.text(OBJECT_ID_MOST)),
-            shapes.in_query("job_id", shapes.TEXT),
-            shapes.in_query("event_type", shapes.ref("EventType")),
-            shapes.in_query("after", shapes.TEXT, "The next_cursor of the page before"),
-            shapes.LIMIT,
-        ],
-    ),
-)
-async def audit(request: Request, _: Viewer) -> Response:
-    """The trail, in order."""
-    return await listed(request, lambda calls, query: queries.trail(calls.store, calls.policy, query))
-
-
-_METRICS = shapes.gives("Metrics", *shapes.FAULTS)
-_METRICS[200]["content"]["text/plain"] = {"schema": shapes.TEXT}
-
-
-@router.get(
-    "/metrics",
-    responses=_METRICS,
-    **documented("metrics", parameters=[shapes.in_query("window_sec", shapes.integer(60, 604_800))]),
-)
-async def metrics(request: Request, _: Viewer) -> Response:
-    """Metrics of the queue as JSON or, by the Accept header, in the Prometheus text format."""
+async def metrics(request: Request, _: Principal) -> Response:
     service = service_of(request)
     query = query_of(request)
-    window = query.refusal() if isinstance(query, Faults) else queries.window_of(query)
+    window = query.refusal() if isinstance(query, Faults) else queries.window_of(query, service.policy)
     if isinstance(window, Refused):
         return response_of(service.counted(window))
     if prometheus.prefers_text(request.headers.get("accept")):
         text, media_type = await service.read(lambda calls: prometheus.text(calls, service.counters, window))
         return Response(text, headers={"content-type": media_type})
-    body = await service.read(lambda calls: queries.metrics(calls.store, calls.policy, calls.clock(), window))
-    return json_response(encode_view(body))
+    return response_of(await service.read(lambda calls: calls.metrics({"window_sec": window})))
+
+
+ANSWERS = {messages.ENQUEUE: enqueue, messages.PULL: pull, messages.SHOW: show, messages.METRICS: metrics}
+for _call in CALLS:
+    if _call is not messages.OBJECT:  # among the routes of governed objects, whose verbs come before it
+        _add(_call, ANSWERS.get(_call) or (_reading(_call) if _call.reads else _changing(_call)))
+# A name with a slash is an invalid name (422), not an unknown path (404).
+_add(structs.replace(messages.PUT_PLAN, path="/plans/{name:path}"), _changing(messages.PUT_PLAN), shown=False)
 
 
 @router.api_route("", methods=METHODS, include_in_schema=False)
@@ -333,7 +169,7 @@ def methods_at(scope: Scope) -> set[str]:
 def _methods(route: object, scope: Scope) -> set[str]:
     if not isinstance(route, APIRoute) or not route.include_in_schema or route.matches(scope)[0] is Match.NONE:
         return set()
-    if route.path == f"{PREFIX}{JOB}" and scope["path"].rpartition("/")[2] in CALLS:
+    if route.path == f"{PREFIX}{messages.SHOW.path}" and scope["path"].rpartition("/")[2] in CALLS_ON_JOBS:
         return set()
     methods = set(route.methods or ())
     return methods | ({"HEAD"} if "GET" in methods else set())
@@ -395,7 +231,7 @@ def jobs_scheduler(
         sentence="Durable jobs: delivered when due, retried on failure, kept as dead letters, never lost.",
         prefix=PREFIX,
         routers=ROUTERS,
-        schemas={name: shape for part in SHAPES for name, shape in part.items()} | dict(shapes.schemas(chosen)),
+        schemas={**governed.schemas(), **shapes.schemas(chosen)},
         service=partial(
             JobService,
             policy=chosen,

@@ -10,16 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import structlog
 from msgspec.structs import replace
 
-from pendula.jobs.calls import POLL_SECONDS, Answer, Body, Caller, Calls, Reply
-from pendula.jobs.model import Durability, Policy, StorageBusy
+from pendula.jobs.calls import POLL_SECONDS, Answer, Body, Caller, Calls
+from pendula.jobs.messages import Message, Pull, Pulled
+from pendula.jobs.model import Durability, Policy, Refused, StorageBusy
 from pendula.jobs.presence import Presence, PresenceWriter
-from pendula.jobs.request_reading import Faults
-from pendula.jobs.requests import Pull, read_pull
+from pendula.jobs.request_reading import Faults, read
 from pendula.jobs.scheduler import hold_clock
 from pendula.jobs.store.protocol import Store
 from pendula.jobs.store.sqlite import SqliteStore
@@ -39,6 +39,7 @@ READS_AT_ONCE = 4
 REOPEN_SECONDS = 5.0  # between two tries to open a store that could not be opened
 
 T = TypeVar("T")
+A = TypeVar("A", bound=Message | Answer)
 
 log = structlog.get_logger("pendula.server")
 
@@ -218,14 +219,14 @@ class JobService:
 
     # Calls
 
-    async def call(self, call: Callable[[Calls], Answer]) -> Answer:
+    async def call(self, call: Callable[[Calls], A]) -> A:
         """Make a call that changes something, then wake the waiting pulls."""
         answer = await self.look(call)
-        if isinstance(answer, Reply):
+        if not isinstance(answer, Refused):
             self._wake()
         return answer
 
-    async def look(self, call: Callable[[Calls], Answer]) -> Answer:
+    async def look(self, call: Callable[[Calls], A]) -> A:
         """Make a call in a thread and count its answer."""
         return await self.ask(lambda calls: self.counted(call(calls)))
 
@@ -237,7 +238,7 @@ class JobService:
         calls = self.calls
         return await self.reading.look(lambda: call(calls))
 
-    def counted(self, answer: Answer) -> Answer:
+    def counted(self, answer: A) -> A:
         self.counters.observe(answer)
         return answer
 
@@ -257,25 +258,23 @@ class JobService:
 
     # Pulls
 
-    async def pull(self, body: Body, caller: Caller, left: Callable[[], Awaitable[object]]) -> Answer:
+    async def pull(self, body: Body, caller: Caller, left: Callable[[], Awaitable[object]]) -> Pulled | Refused:
         """Pull due jobs; with `wait_ms`, wait for one. `left` resolves when the client has disconnected."""
-        request = read_pull(body, self.policy, self._clock())
+        request = read(Pull, body, self.policy, self.calls.clock())
         if isinstance(request, Faults):
-            return await self.call(lambda calls: calls.pull(body, caller))
-        self._record_pull(request, None)
-        answer = await self._pull(request, body, caller, left)
-        self._record_pull(request, answer)
+            return self.counted(request.refusal())
+        self._record_pull(request, 0)
+        answer = await self._pull(request, caller, left)
+        self._record_pull(request, answer.count)
         return answer
 
-    def _record_pull(self, request: Pull, answer: Answer | None) -> None:
-        given: Any = answer.body["count"] if isinstance(answer, Reply) else 0
+    def _record_pull(self, request: Pull, given: int) -> None:
         words = self.policy.vocabulary
         self.presence.seen(request, self._clock(), given, (words.object_types, words.actions))
 
-    async def _pull(self, request: Pull, body: Body, caller: Caller, left: Callable[[], Awaitable[object]]) -> Answer:
+    async def _pull(self, request: Pull, caller: Caller, left: Callable[[], Awaitable[object]]) -> Pulled:
         if not request.wait_ms:
-            return await self.call(lambda calls: calls.pull(body, caller))
-        at_once = {**body, "wait_ms": 0}
+            return await self.call(lambda calls: calls.deliver(request, caller))
         end = asyncio.get_running_loop().time() + request.wait_ms / 1000
         with self._waiting_place(request) as waiting_pull:
             gone = asyncio.ensure_future(left())
@@ -283,8 +282,8 @@ class JobService:
             try:
                 while True:
                     waiting_pull.woken.clear()
-                    answer = await self.look(lambda calls: calls.pull(at_once, caller))
-                    if not _empty(answer) or await self._time_is_up(waiting_pull, end) or gone.done():
+                    answer = await self.look(lambda calls: calls.deliver(request, caller, waits=False))
+                    if answer.count or answer.reclaimed or await self._time_is_up(waiting_pull, end) or gone.done():
                         return answer
             finally:
                 gone.cancel()
@@ -346,8 +345,4 @@ def _satisfiable(requests: Sequence[Pull], calls: Calls) -> list[Pull]:
 
 def _filter_key(request: Pull) -> Pull:
     """The filter of a pull without its worker: pulls with equal filters share one check."""
-    return replace(request, worker_id="", limit=1, wait_ms=0, lease_us=None)
-
-
-def _empty(answer: Answer) -> bool:
-    return isinstance(answer, Reply) and not answer.body["count"] and not answer.body["reclaimed"]
+    return replace(request, worker_id="", limit=1, wait_ms=0, lease_sec=None)

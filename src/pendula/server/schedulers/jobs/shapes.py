@@ -1,34 +1,28 @@
-"""The bodies of `/scheduler` in OpenAPI: shapes by name, those with words of the vocabulary made from the policy."""
+"""The messages of `/scheduler` in OpenAPI, and the documented answers of its routes."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from re import compile as regex
+from typing import Any, get_args
 
-from pendula.jobs.calls.filters import CANCELLABLE, ERROR_CODE_MOST, LIST_MOST, REVIVABLE
-from pendula.jobs.calls.queries import EVENT_TYPES
-from pendula.jobs.model import (
-    ATTEMPTS_MOST,
-    BATCH_MOST,
-    LEASE_MOST_SEC,
-    PRIORITIES,
-    RETRY_DELAY_MOST_SEC,
-    STATUS_OF,
-    UNPROCESSABLE,
-    Code,
-    Policy,
-    Status,
+from msgspec.json import schema_components
+
+from pendula.jobs.messages import (
+    CALLS,
+    CRON_MOST,
+    ENQUEUE,
+    LIST_MOST,
+    METRICS,
+    PAUSE_PLAN,
+    PRINTABLE,
+    RESUME_PLAN,
+    ZONE_MOST,
+    Call,
+    Enqueued,
+    EventType,
+    OnePlan,
 )
-from pendula.jobs.requests import (
-    KEY_MOST,
-    NOTE_MOST,
-    OBJECT_ID_MOST,
-    OUTCOME_MOST,
-    PAIRS_MOST,
-    QUEUE,
-    REASON_MOST,
-    WAIT_MOST_MS,
-    WAITING,
-    WORKER_ID,
-)
+from pendula.jobs.messages import HELD as HELD_CODES
+from pendula.jobs.model import PRIORITIES, RETRY_DELAY_MOST_SEC, STATUS_OF, UNPROCESSABLE, Code, Policy
 from pendula.server.api.openapi import REF, Responses
 
 Shape = dict[str, Any]
@@ -42,13 +36,49 @@ COUNT: Shape = {"type": "integer", "minimum": 0}
 FLAG: Shape = {"type": "boolean"}
 OBJECT: Shape = {"type": "object"}
 ANYTHING: Shape = {"description": "Any JSON value of at most 65536 bytes in canonical form; null when absent"}
-FRACTION: Shape = {"type": "number", "minimum": 0, "maximum": 1}
-WORKER: Shape = {"type": "string", "pattern": f"^{WORKER_ID.pattern}$"}
-QUEUE_NAME: Shape = {"type": "string", "pattern": f"^{QUEUE.pattern}$"}
 REQUEST_ID: Shape = {"X-Request-Id": {"description": "The request id in the server log", "schema": TEXT}}
-PRIORITY = "Decides among jobs due at the same moment; with the setting pull_order = weighted in a backlog, too"
 RETRY_AFTER: Shape = {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "integer"}}}
 LOCATION: Shape = {"Location": {"description": "Where the job can be read", "schema": TEXT}}
+
+# Structs whose name in OpenAPI is another.
+NAMES = {"Counted": "Count", "StoredObject": "Object", "Stated": "Reason", "Recurring": "Plan"}
+IN_PATH = {
+    "job_id": "The id of a job",
+    "name": "The name of a plan",
+    "object_type": "The type of the object",
+    "object_id": "The id of the object",
+}
+# The common members of alerts; the others depend on the kind.
+ALERT: Shape = {
+    "type": "object",
+    "properties": {
+        "alert": TEXT,
+        "alert_id": TEXT,
+        "severity": {"enum": ["warning", "critical"]},
+        "at": TIME,
+        "delivered_at": ANY_TIME,
+    },
+    "required": ["alert", "alert_id", "severity", "at", "delivered_at"],
+    "additionalProperties": True,
+}
+# Calls on a plan that exists.
+ALWAYS_THERE = (PAUSE_PLAN.path, RESUME_PLAN.path)
+OWN_TYPES: Mapping[str, Shape] = {
+    "Instant": TIME,
+    "Delay": {"type": "number", "minimum": 0, "maximum": RETRY_DELAY_MOST_SEC},
+    "Fraction": {"type": "number", "minimum": 0, "maximum": 1},
+    "Rank": {
+        "named": "Priority",
+        "description": "Decides among jobs due at the same moment; with the setting pull_order = weighted in a "
+        "backlog, too",
+    },
+    "JobCursor": TEXT,
+    "EventCursor": TEXT,
+    "JsonText": ANYTHING,
+    "ErrorText": {"type": "string", "pattern": r"\S"},
+    "CronText": {"type": "string", "minLength": 1, "maxLength": CRON_MOST},
+    "ZoneName": {"type": "string", "minLength": 1, "maxLength": ZONE_MOST},
+}
 
 FAULTS = (
     Code.VALIDATION_FAILED,
@@ -60,14 +90,7 @@ FAULTS = (
     Code.NAIVE_TIMESTAMP,
     Code.TIMESTAMP_OUT_OF_RANGE,
 )
-HELD = (
-    Code.JOB_NOT_FOUND,
-    Code.JOB_NOT_RUNNING,
-    Code.LEASE_LOST,
-    Code.LEASE_EXPIRED,
-    Code.LEASE_TOKEN_REQUIRED,
-    *FAULTS,
-)
+HELD = (*HELD_CODES, *FAULTS)
 # Errors of the server before a call reaches the scheduler, by status.
 ANY_CALL: Mapping[int, tuple[str, ...]] = {
     400: ("invalid_http",),
@@ -136,128 +159,96 @@ def or_null(shape: Shape) -> Shape:
 
 
 def schemas(policy: Policy) -> Mapping[str, Shape]:
-    """All schemas of the scheduler by name."""
-    found = {**_words(policy), **_enqueuing(), **_working(policy), **_governing()}
-    return {NAME.format(name=name): shape for name, shape in found.items()}
-
-
-def _words(policy: Policy) -> dict[str, Shape]:
+    """All schemas by name: the messages of the scheduler, and the words of this policy."""
+    kinds = [kind for call in CALLS for kind in (call.request, call.reply) if kind is not None]
+    (_, found) = schema_components(kinds, schema_hook=_own_type, ref_template="{name}")
+    shapes = {_named(name): _finished(shape) for name, shape in found.items()}
+    plan = shapes[_named("Recurring")]
+    del plan["properties"]["name"]
+    plan["required"].remove("name")
+    for name in ("Ack", "AckEntry"):
+        shapes[_named(name)]["required"].append("result")
+    for name in ("CancelFilter", "RequeueFilter"):
+        shapes[_named(name)]["minProperties"] = 1
+    limit = shapes[_named("Pull")]["properties"]["limit"]["anyOf"][0]
+    limit["maximum"] = policy.pull_max_limit
     words = policy.vocabulary
-    return {
-        "ObjectType": {"enum": list(words.object_types)},
-        "Action": {"enum": list(words.actions)},
-        "Priority": {"enum": list(PRIORITIES)},
-        "Status": {"enum": [status.value for status in Status]},
-        "EventType": {"enum": list(EVENT_TYPES)},
+    listed_words: dict[str, Iterable[str]] = {
+        "ObjectType": words.object_types,
+        "Action": words.actions,
+        "Priority": PRIORITIES,
+        "EventType": get_args(EventType),
     }
+    words_by_name = {_named(name): {"enum": list(values)} for name, values in listed_words.items()}
+    return {**shapes, **words_by_name, _named("Alert"): ALERT}
 
 
-def _enqueuing() -> dict[str, Shape]:
-    """Requests that enqueue."""
-    return {
-        "Enqueue": request(
-            {
-                "object_type": ref("ObjectType"),
-                "object_id": text(OBJECT_ID_MOST),
-                "action": ref("Action"),
-                "run_at": ANY_TIME,
-                "priority": or_null(ref("Priority")) | {"description": PRIORITY},
-                "max_attempts": or_null(integer(1, ATTEMPTS_MOST)),
-                "idempotency_key": or_null(text(KEY_MOST)),
-                "correlation_id": or_null(text(OBJECT_ID_MOST)),
-                "queue": or_null(QUEUE_NAME),
-                "payload": ANYTHING,
-                "unique": or_null({"enum": [WAITING]}),
-            },
-            "object_type",
-            "object_id",
-            "action",
-        ),
-        "Batch": request({"jobs": listed(ref("Enqueue"), 1, BATCH_MOST), "atomic": FLAG}, "jobs"),
-    }
+def _named(struct: str) -> str:
+    return NAME.format(name=NAMES.get(struct, struct))
 
 
-def _working(policy: Policy) -> dict[str, Shape]:
-    """Requests of workers."""
-    lease_sec = integer(1, LEASE_MOST_SEC)
-    pair = {"type": "array", "items": TEXT, "minItems": 2, "maxItems": 2}
-    proof: Shape = {"worker_id": or_null(text(128)), "lease_token": or_null(text(200))}
-    ack: Shape = {
-        "result": {"enum": ["succeeded"]},
-        "audit_event_id": or_null(text(OBJECT_ID_MOST)),
-        "next_action_at": ANY_TIME,
-        "next_action": or_null(ref("Action")),
-        "outcome": or_null(text(OUTCOME_MOST)),
-        "outcome_result": ANYTHING,
-        **proof,
-    }
-    return {
-        "Pull": request(
-            {
-                "worker_id": WORKER,
-                "now": ANY_TIME,
-                "limit": or_null(integer(1, policy.pull_max_limit)),
-                "lease_sec": or_null(lease_sec),
-                "object_types": or_null(listed(ref("ObjectType"), 1)),
-                "actions": or_null(listed(ref("Action"), 1)),
-                "wait_ms": or_null(integer(0, WAIT_MOST_MS)),
-                "queues": or_null(listed(QUEUE_NAME, 1) | {"uniqueItems": True}),
-                "pairs": or_null(listed(pair, 1, PAIRS_MOST)),
-            },
-            "worker_id",
-        ),
-        "Ack": request(ack, "result"),
-        "AckBatch": request(
-            {"acks": listed(request({"job_id": TEXT, **ack}, "job_id", "result"), 1, BATCH_MOST)}, "acks"
-        ),
-        "Fail": request(
-            {
-                "error": {"type": "string", "pattern": r"\S"},
-                "retry_delay_sec": {"type": "number", "minimum": 0, "maximum": RETRY_DELAY_MOST_SEC},
-                "retryable": FLAG,
-                "cancelled": FLAG,
-                **proof,
-            },
-            "error",
-        ),
-        "Renew": request(
-            {
-                "worker_id": text(128),
-                "lease_token": text(200),
-                "lease_sec": or_null(lease_sec),
-                "progress": or_null(FRACTION),
-                "progress_note": or_null(text(NOTE_MOST)),
-            },
-            "worker_id",
-            "lease_token",
-        ),
-        "Release": request({"worker_id": text(128), "lease_token": text(200)}, "worker_id", "lease_token"),
-    }
+def _own_type(kind: type) -> Shape:
+    """The shape of a type of fields that `messages` defines."""
+    return OWN_TYPES[kind.__name__]
 
 
-def _governing() -> dict[str, Shape]:
-    """Requests of operators."""
-    return {
-        "Cancel": request({"reason": or_null(text(REASON_MOST))}),
-        "Requeue": request({"run_at": ANY_TIME, "reason": or_null(text(REASON_MOST))}),
-        "CancelBatch": request(_operation([status.value for status in CANCELLABLE]), "filter"),
-        "RequeueBatch": request({**_operation([status.value for status in REVIVABLE]), "run_at": ANY_TIME}, "filter"),
-        "SetTime": request({"reason": text(REASON_MOST)}, "reason"),
-        "FreeKey": request(
-            {"idempotency_key": text(KEY_MOST), "reason": text(REASON_MOST)}, "idempotency_key", "reason"
-        ),
-    }
+def _finished(shape: Any) -> Any:
+    """Full references, patterns that other languages read, and no members beside those of the struct."""
+    match shape:
+        case {"named": str(name)}:
+            return ref(name)
+        case {"$ref": str(name)}:
+            return {"$ref": REF.format(name=_named(name))}
+        case dict():
+            found = {name: _finished(value) for name, value in shape.items() if name not in ("title", "default")}
+            if "pattern" in found and not isinstance(found["pattern"], dict):
+                found["pattern"] = found["pattern"].replace(r"\Z", "$")
+                if found["pattern"].startswith(PRINTABLE):
+                    del found["pattern"]
+            if "properties" in found and isinstance(found.get("type"), str):
+                found["additionalProperties"] = False
+            return found
+        case list() | tuple():
+            return [_finished(one) for one in shape]
+        case _:
+            return shape
 
 
-def _operation(statuses: list[str]) -> Shape:
-    """A call on many jobs; without a status it is for the first of these."""
-    filters = {one["name"]: one["schema"] for one in FILTERS} | {"status": {"enum": statuses}}
-    return {
-        "filter": request(filters) | {"minProperties": 1},
-        "reason": or_null(text(REASON_MOST)),
-        "limit": or_null(integer(1, BATCH_MOST)),
-        "cursor": ANY_TEXT,
-    }
+def parameters(call: Call[Any]) -> list[Shape]:
+    """The parameters of a call in its path and its query."""
+    found = [in_path(name, IN_PATH[name]) for name in regex(r"{(\w+)}").findall(call.path)]
+    if not call.reads or call.request is None:
+        return found
+    (_, shapes) = schema_components([call.request], schema_hook=_own_type, ref_template="{name}")
+    for name, shape in shapes[call.request.__name__]["properties"].items():
+        [given] = [part for part in shape.get("anyOf", [shape]) if part != {"type": "null"}]
+        given = {**shape, **given}
+        found.append(in_query(name, _finished(_without(given, "anyOf", "description")), given.get("description", "")))
+    return found
+
+
+def described(call: Call[Any]) -> dict[str, Any]:
+    """The parameters and the body of a call."""
+    extra: dict[str, Any] = {"parameters": found} if (found := parameters(call)) else {}
+    if call.request is not None and not call.reads:
+        extra["requestBody"] = takes(NAMES.get(call.request.__name__, call.request.__name__))
+    return extra
+
+
+def answers_of(call: Call[Any]) -> Responses:
+    """The documented answers of a call."""
+    name = NAMES.get(call.reply.__name__, call.reply.__name__)
+    codes = (*call.refusals, *(() if call.request is None else FAULTS))
+    found = gives(name, *codes, body=call.request is not None and not call.reads)
+    if call.reply in (Enqueued, OnePlan) and call.path not in ALWAYS_THERE:
+        found[201] = answer(name, LOCATION if call is ENQUEUE else None)
+    if call is METRICS:
+        found[200]["content"]["text/plain"] = {"schema": TEXT}
+    return found
+
+
+def _without(shape: Shape, *names: str) -> Shape:
+    return {name: value for name, value in shape.items() if name not in names}
 
 
 # Documentation of routes
@@ -306,15 +297,4 @@ def in_query(name: str, shape: Shape, sentence: str = "") -> Shape:
     return {"name": name, "in": "query", "required": False, "description": sentence, "schema": shape}
 
 
-FILTERS = (
-    in_query("status", ref("Status")),
-    in_query("object_type", ref("ObjectType")),
-    in_query("object_id", text(OBJECT_ID_MOST)),
-    in_query("action", ref("Action")),
-    in_query("queue", QUEUE_NAME),
-    in_query("correlation_id", text(OBJECT_ID_MOST)),
-    in_query("error_code", text(ERROR_CODE_MOST), "The part of last_error before the first colon"),
-    in_query("created_after", TIME, "Stored then or later"),
-    in_query("created_before", TIME, "Stored before then"),
-)
 LIMIT = in_query("limit", integer(1, LIST_MOST), "The maximum number of results")

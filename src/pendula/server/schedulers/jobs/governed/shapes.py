@@ -17,8 +17,8 @@ from pendula.governance.decisions import Executed, Outcome
 from pendula.governance.gates import VERDICTS
 from pendula.governance.model import SHOWN_AS, Governed, Impact, Mode, Risk
 from pendula.governance.views import LENGTHS, TIMES
+from pendula.jobs.messages import OBJECT_ID_MOST
 from pendula.jobs.reasons import Unknown
-from pendula.jobs.requests import OBJECT_ID_MOST
 from pendula.server.schedulers.jobs import shapes
 from pendula.server.schedulers.jobs.answering import USER_HEADER
 from pendula.server.schedulers.jobs.shapes import (
