@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from pendula.fleet.contracts import Phase, TaskState
+from pendula.fleet.saving import restore_tasks, saved_dispatch
 from pendula.fleet.tasks import OperationFailed, PriorityChanged, TaskEvent, TaskOrder, TaskStream, TaskSubmitted
 from pendula.fleet.tasks.book import OPERATING
-from pendula.fleet.tasks.saving import restore, saved
 from pendula.fleet.tick import RefusedRoute
 from pendula.kernel.canonical import encode
 from tests.fleet.tasks.paper import Paper
@@ -130,9 +130,9 @@ def spent(seed: int, broken_at: int | None = None) -> Day:
         day.paper.step(*day.trouble(), refused=day.refusals())
         if step == broken_at:
             day.paper.transitions += day.paper.dispatch.take_transitions()
-            form = encode(saved(day.paper.dispatch))
+            form = encode(saved_dispatch(day.paper.dispatch))
             day.paper.dispatch = Paper(STREAM, robots=ROBOTS).dispatch
-            restore(day.paper.dispatch, msgspec.json.decode(form))
+            restore_tasks(day.paper.dispatch, msgspec.json.decode(form))
     day.be_calm()
     return day
 

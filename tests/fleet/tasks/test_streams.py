@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from pendula.fleet.contracts import Phase, TaskState
 from pendula.fleet.map.planner import Closed
+from pendula.fleet.saving import restore_tasks, saved_dispatch
 from pendula.fleet.tasks import (
     Conditions,
     DispatchParams,
@@ -19,7 +20,6 @@ from pendula.fleet.tasks import (
     TaskSubmitted,
 )
 from pendula.fleet.tasks.dispatch import MOST_OPEN, MOST_STREAMS
-from pendula.fleet.tasks.saving import restore, saved
 from pendula.kernel.canonical import encode
 from tests.fleet.tasks.paper import Paper, crossing
 
@@ -308,12 +308,12 @@ def test_set_and_ended_streams_survive_a_restart() -> None:
         paper.step(StreamSet(NEW), StreamEnded("Z"))
         paper.steps(2)
         if restarted:
-            form = encode(saved(paper.dispatch))
+            form = encode(saved_dispatch(paper.dispatch))
             twin = standing(TaskStream("S", ("N",), ("S",)), TaskStream("Z", ("S",), ("N",)))
-            restore(twin.dispatch, msgspec.json.decode(form))
+            restore_tasks(twin.dispatch, msgspec.json.decode(form))
             twin.now_ms, twin.views, twin.pending, paper = paper.now_ms, paper.views, paper.pending, twin
         paper.steps(5)
-        return encode(saved(paper.dispatch))
+        return encode(saved_dispatch(paper.dispatch))
 
     assert lived(restarted=True) == lived(restarted=False)
 
@@ -335,7 +335,7 @@ def test_an_invalid_stream_is_refused_and_changes_nothing(event: StreamSet | Str
 
     assert [refusal.code for refusal in came.refused] == [code]
     assert [paper.dispatch.book.flows["A"].stream, *paper.dispatch.book.changed] == [NEW]
-    assert saved(paper.dispatch)["streams"] == {}
+    assert saved_dispatch(paper.dispatch)["streams"] == {}
 
 
 @pytest.mark.req("FLT-LIVE-7")

@@ -8,6 +8,7 @@ from pendula.fleet.contracts import Phase, TaskState
 from pendula.fleet.map.planner import OPEN, Closed, OnEdge
 from pendula.fleet.map.routes import RoutePlan
 from pendula.fleet.model import Truck
+from pendula.fleet.saving import restore_tasks, saved_dispatch
 from pendula.fleet.tasks import (
     Dispatch,
     DispatchParams,
@@ -19,7 +20,6 @@ from pendula.fleet.tasks import (
     TruckView,
 )
 from pendula.fleet.tasks.book import Driver
-from pendula.fleet.tasks.saving import restore, saved
 from pendula.fleet.tasks.ways import Ways
 from pendula.kernel.canonical import encode
 from pendula.kernel.engine import Refusal
@@ -274,14 +274,14 @@ def test_a_restored_dispatch_continues_identically(after: int) -> None:
         paper.submit("T", "S", "N", priority=20)
         paper.steps(after)
     broken.transitions += broken.dispatch.take_transitions()
-    form = encode(saved(broken.dispatch))
+    form = encode(saved_dispatch(broken.dispatch))
     broken.dispatch = Paper(NORTH_SOUTH).dispatch
-    restore(broken.dispatch, msgspec.json.decode(form))
+    restore_tasks(broken.dispatch, msgspec.json.decode(form))
     for paper in (through, broken):
         paper.steps(40)
 
     assert broken.transitions == through.transitions
-    assert encode(saved(broken.dispatch)) == encode(saved(through.dispatch))
+    assert encode(saved_dispatch(broken.dispatch)) == encode(saved_dispatch(through.dispatch))
 
 
 @pytest.mark.req("FLT-PERF-1", "FLT-LIVE-9")

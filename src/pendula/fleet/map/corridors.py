@@ -16,8 +16,6 @@ from pendula.fleet.model import Code, Finding, MoveStyle, Origin, SourceSection,
 from pendula.fleet.sentences import map_finding
 from pendula.fleet.units import plain
 
-# Corridors and critical sections.
-
 # Corridors: maximal chains of groups over nodes without branches, and the following distance of trucks in them.
 # The direction of a corridor is derived from the cells held; it is not a lock. The following relation contains what
 # the operating gap adds to the swept areas; it is a separate relation.

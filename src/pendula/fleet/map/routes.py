@@ -518,8 +518,6 @@ def _is_leaf(site: CompiledMap, edge: int) -> bool:
     return any(len({network.edges[out].end for out in network.outgoing[node]}) == 1 for node in ends)
 
 
-# Where a truck is: its progress on a route, and the anchor of a pose on the map.
-
 # Progress of a truck: one value that only grows, to extend reservations, and a lower bound, to release them.
 # Noise neither moves the first back nor the second ahead. A change that the truck cannot have driven is a pose jump.
 

@@ -1,11 +1,11 @@
 """Journals of fleets: recording, reading, replay, export and comparison; and tuning of a fleet."""
 
-from pendula.fleet.runs.comparing import compare_params
 from pendula.fleet.runs.incidents import Bundler, IncidentGroup, bundle, group_incidents, incidents_of, write_bundles
 from pendula.fleet.runs.managing import Manager, Watch
 from pendula.fleet.runs.reading import (
     Moment,
     UnknownTick,
+    compare_params,
     fleet_at,
     last_tick,
     lines,

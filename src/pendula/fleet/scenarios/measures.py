@@ -42,8 +42,6 @@ from pendula.fleet.tick.swings import Swings
 from pendula.fleet.units import plain
 from pendula.kernel.wording import counted
 
-# Measurements of a run: waits, alerts, refusals, invariants, positions of trucks.
-
 # Invariants that are checked here, tick by tick; traffic asserts the others itself.
 WATCHED = ("I-1", "I-2", "I-3", "I-7", "I-8", "I-13", "I-14")
 # The limit of listed items per kind in a result; all are counted.

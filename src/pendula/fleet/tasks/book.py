@@ -449,8 +449,6 @@ class TaskBook:
         return None if order.stream_id is None else self.flows.get(order.stream_id)
 
 
-# Drivers: what each truck is about. Views: each truck as tasks see it.
-
 # The driver of a truck: its task, its phase, its last route and the route in force.
 
 DRIVING = frozenset({Phase.TO_PICK, Phase.TO_DROP, Phase.TO_PARK})

@@ -33,8 +33,6 @@ from pendula.fleet.tick.snapshot import corridor_request
 from pendula.fleet.tick.track import Track
 from pendula.fleet.units import half_up, metres
 
-# Where a truck is sent: the hold point it may reach, its speed, and its rolling target with the command.
-
 # Command numbers: strictly increasing for each truck; an older command never replaces a newer one.
 
 

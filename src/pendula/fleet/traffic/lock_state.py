@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from pendula.fleet.map.exclusion import Relation, expanded
 from pendula.fleet.map.site import CompiledMap
 
-# What trucks demand: one relation of mutual exclusion, complete routes to rest, and closed places.
-
 # The relation of mutual exclusion as a value.
 # Resources are numbered. Row r lists every resource that another truck may not hold beside r, r itself included,
 # ascending; the relation is symmetric. Overlapping areas, opposite directions, turning zones, sections and the
