@@ -44,8 +44,8 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args,
 from msgspec import NODEFAULT, Meta, Struct, UnsetType, ValidationError, convert
 from msgspec.structs import FieldInfo, fields
 
-from pendula.documents.cursor import NO_DEFAULT, Cursor, Members
-from pendula.documents.faults import DocumentRefused, Fault
+from pendula.documents.cursor import NO_DEFAULT, Cursor, Members, Reading
+from pendula.documents.faults import DocumentRefused, Fault, Findings
 from pendula.documents.reading import Document
 from pendula.kernel.canonical import Json
 
@@ -495,27 +495,15 @@ def note_unknown_members(at: Cursor, form: Any) -> None:
     """Note the unknown members of a value that shall have this form, at any depth, and no other fault."""
     try:
         convert(at.any(), form)
+        return
     except ValidationError:
-        _note_unknown_members(at, form)
-
-
-def _note_unknown_members(at: Cursor, form: Any) -> None:
-    if get_origin(form) is Annotated:
-        form = get_args(form)[0]
-    origin, parts = get_origin(form), get_args(form)
-    if isinstance(form, type) and issubclass(form, Struct) and at.is_object:
-        infos = fields(form)
-        unknown: Literal["refuse", "keep"] = "refuse" if form.__struct_config__.forbid_unknown_fields else "keep"
-        members = at.object(optional=[info.encode_name for info in infos], unknown=unknown)
-        for info in infos:
-            _note_unknown_members(members[info.encode_name], info.type)
-    elif origin in (Union, UnionType):
-        for part in parts:
-            _note_unknown_members(at, part)
-    elif origin in (tuple, list) and at.is_list:
-        at.list_of(lambda element: _note_unknown_members(element, parts[0]))
-    elif origin is dict and at.is_object:
-        at.map_of(lambda member: _note_unknown_members(member, parts[1]))
+        outer = at.reading
+    at.reading = Reading(Findings(outer.findings.most), outer.context)
+    read_at(at, form)
+    for finding in at.reading.findings.kept:
+        if finding.code == "unknown_field":
+            outer.findings.add(finding)
+    at.reading = outer
 
 
 def _refuse_repeated(unique: Unique, elements: Sequence[Cursor]) -> None:
