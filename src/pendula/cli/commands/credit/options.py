@@ -82,7 +82,7 @@ def read_options(
     if yardstick:
         given.append(("clearing_yardstick", "on"))
     for text in sets or ():
-        given += _read_file(text).items() if _is_file(text) else [_read_pair("--set", text, {})]
+        given += read_file(Path(text)).items() if _is_file(text) else [_read_pair("--set", text, {})]
     values = dict(given)
     if len(values) < len(given):
         twice = next(name for name, _ in given if sum(name == other for other, _ in given) > 1)
@@ -158,12 +158,12 @@ def _is_file(text: str) -> bool:
     return "=" not in text and Path(text).suffix.lower() in (".yaml", ".yml", ".json")
 
 
-def _read_file(name: str) -> dict[str, str]:
+def read_file(file: Path) -> dict[str, str]:
     """The settings of a file; raises `DocumentRefused` with every fault."""
+    from pendula import documents
     from pendula.credit.reading import read_settings
-    from pendula.documents import read_file
 
-    return read_settings(read_file(name))
+    return read_settings(documents.read_file(file))
 
 
 def _read_pair(option: str, text: str, short: Mapping[str, str]) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from pendula.cli.commands.credit.options import (
 from pendula.cli.output import JsonFlag, Output, example, require_suffix, tables_of
 from pendula.cli.spread_options import DaskOption, WorkersOption, cores, require_folder
 from pendula.cli.writing import write_whole
+from pendula.credit.settings import change_settings
 from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def _sides(
         given = DEFAULT_SIDES
     sides, names = [], []
     for file, values in zip(files, given, strict=True):
-        settings = both if file is None else _from_file(file, both)
+        settings = both if file is None else change_settings(both, options.read_file(file))
         sides.append(options.override(settings, values))
         labels = [] if file is None else [file.stem]
         labels += [f"{_short_name(name)}={value}" for name, value in values.items()]
@@ -149,14 +150,6 @@ def _sides(
     if names[0] == names[1]:
         names = ["A", "B"]
     return (sides[0], sides[1]), (names[0], names[1])
-
-
-def _from_file(file: Path, settings: "Settings") -> "Settings":
-    from pendula.credit.reading import read_settings
-    from pendula.credit.settings import change_settings
-    from pendula.documents import read_file
-
-    return change_settings(settings, read_settings(read_file(file)))
 
 
 def _short_name(name: str) -> str:
