@@ -142,7 +142,7 @@ async def submitted(
 ) -> Response:
     """The response to a command, once it is durable."""
     ticket = await host.submit(command, caller.name, request_id)
-    return command_response(scheduler.kind, ticket, scheduler.became(command, ticket.outcome))
+    return command_response(host.kind, ticket, scheduler.became(command, ticket.outcome))
 
 
 async def read_at(supervisor: Supervisor, host: EngineHost, at: int | None, read: Callable[[Any], bytes]) -> Response:

@@ -8,6 +8,12 @@ test("an input is summarised by its command and its sender", () => {
   );
 });
 
+test("a command with its time is told as the command", () => {
+  const command = { at: 1500, command: { type: "next" }, type: "at" };
+
+  expect(summaryOf({ answers: [], command, meta: { by: "local" } })).toBe("next (by local)");
+});
+
 test("an outcome is summarised by its input and its events", () => {
   const events = [{ total: 3, type: "changed" }, { type: "rested" }];
 

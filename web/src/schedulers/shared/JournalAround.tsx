@@ -67,8 +67,10 @@ function columns(onShowRecord: (n: number) => void): Column<RecordView>[] {
 export function summaryOf(body: Json): string {
   if (!isObject(body)) return inOneLine(body);
   const { command, meta, of, count, events = null } = body;
-  if (command !== undefined)
-    return taggedInOneLine(command) + (isObject(meta) && typeof meta["by"] === "string" ? ` (by ${meta["by"]})` : "");
+  // Of a command with its time the time is in its own column.
+  const given = isObject(command) && isObject(command["command"]) ? command["command"] : command;
+  if (given !== undefined)
+    return taggedInOneLine(given) + (isObject(meta) && typeof meta["by"] === "string" ? ` (by ${meta["by"]})` : "");
   if (of === undefined) return inOneLine(body);
   const result =
     isList(events) && events.length > 0 ? events.map(taggedInOneLine).join("; ") : counted(Number(count ?? 0), "event");
