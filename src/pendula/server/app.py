@@ -1,6 +1,6 @@
 """The application factory: a FastAPI application from settings and schedulers, with all security gates."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -29,15 +29,7 @@ from pendula.server.http.page import Page
 from pendula.server.runtime.engine_host import real_disk
 from pendula.server.runtime.scheduler_spec import SchedulerSpec
 from pendula.server.runtime.supervisor import MakeDisk, Supervisor
-from pendula.server.security.gates import (
-    BodiesGate,
-    ContentTypeGate,
-    HostGate,
-    IdentityGate,
-    OriginGate,
-    RequestsGate,
-    SizeGate,
-)
+from pendula.server.security.gates import Gates
 from pendula.server.settings import Settings
 
 
@@ -104,20 +96,10 @@ def create_app(
 
 
 def gated(app: ASGIApp, supervisor: Supervisor) -> ASGIApp:
-    """The application behind its gates, listed in the order in which a request passes them."""
+    """The application behind its gates."""
     settings = supervisor.settings
-    gates: tuple[Callable[[ASGIApp], ASGIApp], ...] = (
-        lambda inner: HostGate(inner, settings),
-        lambda inner: OriginGate(inner, settings),
-        ContentTypeGate,
-        lambda inner: SizeGate(inner, settings),
-        lambda inner: RequestsGate(inner, settings),
-        lambda inner: IdentityGate(inner, settings, supervisor.tokens, supervisor.sessions, supervisor.wrong_tokens),
-        lambda inner: BodiesGate(inner, settings, supervisor.bodies),
-    )
-    for gate in reversed(gates):
-        app = gate(app)
-    return Forwarded(app) if settings.behind_proxy else app
+    gates = Gates(app, settings, supervisor.tokens, supervisor.sessions, supervisor.wrong_tokens, supervisor.bodies)
+    return Forwarded(gates) if settings.behind_proxy else gates
 
 
 async def _framework_error(request: Request, error: Exception) -> Response:

@@ -5,11 +5,12 @@ import asyncio
 import httpx
 import msgspec
 import pytest
-from starlette.types import Message, Receive, Scope, Send
+from starlette.datastructures import Headers
+from starlette.types import Message
 
-from pendula.kernel.limits import BODY_DIGITS, BODY_VALUES, DOCUMENT_NODES, INTEGER_DIGITS, MIB
+from pendula.kernel.limits import BODY_BYTES, BODY_DIGITS, BODY_VALUES, DOCUMENT_NODES, INTEGER_DIGITS, MIB
 from pendula.server.security import gates
-from pendula.server.security.gates import SMALL_BYTES, BodiesGate, BodyBudget
+from pendula.server.security.gates import SMALL_BYTES, BodyBudget, BodyInMemory
 from pendula.server.settings import Settings
 from tests.server.living import BASE, JSON, client_of, code_of, running, supervisor_of
 
@@ -118,13 +119,9 @@ async def test_a_request_cancelled_as_it_is_admitted_returns_its_bytes() -> None
 
 
 @pytest.mark.parametrize("declared", [True, False])
-async def test_bytes_are_reserved_before_more_than_a_small_body_is_read(settings: Settings, declared: bool) -> None:
+async def test_bytes_are_reserved_before_more_than_a_small_body_is_read(declared: bool) -> None:
     budget = BodyBudget(4 * MIB)
     seen: list[int] = []
-
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        while (await receive())["more_body"]:
-            seen.append(budget.held)
 
     parts: list[Message] = [
         {"type": "http.request", "body": b"x" * SMALL_BYTES, "more_body": True},
@@ -135,10 +132,10 @@ async def test_bytes_are_reserved_before_more_than_a_small_body_is_read(settings
     async def receive() -> Message:
         return parts.pop(0)
 
-    async def send(message: Message) -> None: ...
-
-    length = [(b"content-length", str(SMALL_BYTES + 2).encode())] if declared else []
-    await BodiesGate(app, settings, budget)({"type": "http", "headers": length}, receive, send)
+    length = {"content-length": str(SMALL_BYTES + 2)} if declared else {}
+    with BodyInMemory(budget, BODY_BYTES.default, Headers(length), receive) as body:
+        while (await body.receive())["more_body"]:
+            seen.append(budget.held)
 
     # The size of a chunked body is unknown until it arrives.
     assert seen == ([SMALL_BYTES + 2] * 2 if declared else [0, 0])

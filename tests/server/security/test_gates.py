@@ -8,31 +8,43 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
-from pendula.server.app import gated
 from pendula.server.errors import BodyTooLarge, HostNotAllowed, InvalidHead, SlowRequest, TooManyRequests
-from pendula.server.runtime.supervisor import Supervisor
 from pendula.server.security import gates
-from pendula.server.security.gates import HostGate, RequestsGate, SizeGate, host_allowed, split_host
-from pendula.server.security.identity import TokenStore, is_loopback
+from pendula.server.security.gates import Requests, bounded_body, check_host, host_allowed, split_host
+from pendula.server.security.identity import Role, TokenStore, is_loopback
 from pendula.server.settings import Settings
-from tests.server.living import BASE, JSON, ORIGIN, TALLY, client_of, code_of, running
+from tests.server.living import BASE, JSON, ORIGIN, client_of, code_of, running
 
 pytestmark = pytest.mark.anyio
 ADD = {"type": "add", "amount": 1}
+POST: Scope = {"type": "http", "method": "POST", "headers": []}
+REQUEST: Scope = {"type": "http", "path": "/api/v1/schedulers"}
 
 
-def test_gates_run_in_a_fixed_order(settings: Settings) -> None:
-    async def app(scope: Scope, receive: Receive, send: Send) -> None: ...
+async def test_gates_run_in_a_fixed_order(settings: Settings) -> None:
+    TokenStore(settings.data).new("admin", Role.ADMIN)
+    wrong = {"host": "evil.example", "origin": "http://evil.example", "content-type": "text/html"}
+    wrong |= {"content-length": "9999999999", "authorization": "Bearer nonsense"}
+    codes = []
+    for most, mended in ((0, ["", "host", "origin", "content-type", "content-length"]), (1, [""])):
+        limited = msgspec.structs.replace(settings, limits={"requests": most})
+        async with running(limited) as app, client_of(app) as client:
+            for name in mended:
+                wrong.pop(name, None)
+                response = await client.post(f"{BASE}/commands", content=b"{}", headers={**JSON, **wrong})
+                codes.append(code_of(response))
 
-    layer: Any = gated(app, Supervisor(settings, [TALLY]))
-    names = []
-    while layer is not app:
-        names.append(layer.name)
-        layer = layer.app
-
-    assert names == ["host", "origin", "content_type", "size", "requests", "identity", "bodies"]
+    assert codes == [
+        "host_not_allowed",
+        "foreign_origin",
+        "wrong_content_type",
+        "body_too_large",
+        "too_many_requests",
+        "not_identified",
+    ]
 
 
 # Host
@@ -101,7 +113,7 @@ def test_the_listening_address_is_our_host_but_a_wildcard_is_not() -> None:
     assert split_host("[::1]:80") == ("::1", 80)
 
 
-async def test_two_host_headers_are_refused(settings: Settings) -> None:
+def test_two_host_headers_are_refused(settings: Settings) -> None:
     scope = {
         "type": "http",
         "scheme": "http",
@@ -109,7 +121,7 @@ async def test_two_host_headers_are_refused(settings: Settings) -> None:
         "headers": [(b"host", b"localhost"), (b"host", b"evil.example")],
     }
     with pytest.raises(HostNotAllowed):
-        await HostGate(_never, settings)(scope, _never_receive, _never_send)
+        check_host(scope, Headers(scope=scope), settings)
 
 
 # Origin
@@ -298,11 +310,7 @@ async def test_a_body_of_just_the_allowed_size_passes(settings: Settings) -> Non
         assert (await client.post(f"{BASE}/commands", content=body + b" ", headers=JSON)).status_code == 413
 
 
-async def test_a_body_that_stops_arriving_times_out(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        await receive()
-        await receive()
-
+async def test_a_body_that_stops_arriving_times_out() -> None:
     messages = [{"type": "http.request", "body": b"x", "more_body": True}]
 
     async def receive() -> Message:
@@ -311,35 +319,29 @@ async def test_a_body_that_stops_arriving_times_out(settings: Settings, monkeypa
         await asyncio.Event().wait()
         raise AssertionError("it never comes")
 
-    gate = SizeGate(app, settings)
-    monkeypatch.setattr(gate, "_seconds", 0)
+    at_once = Settings(limits={"header_seconds": 0})
+    bounded = bounded_body(POST, Headers(scope=POST), receive, at_once)
+    await bounded()
 
     with pytest.raises(SlowRequest):
-        await gate({"type": "http", "method": "POST", "headers": []}, receive, _never_send)
+        await bounded()
 
 
 async def test_reading_a_body_above_its_limit_raises() -> None:
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        await receive()
-
     async def receive() -> Message:
         return {"type": "http.request", "body": b"xx", "more_body": False}
 
+    bounded = bounded_body(POST, Headers(scope=POST), receive, Settings(limits={"body_bytes": 1}))
+
     with pytest.raises(BodyTooLarge):
-        await SizeGate(app, Settings(limits={"body_bytes": 1}))(
-            {"type": "http", "method": "POST", "headers": []}, receive, _never_send
-        )
+        await bounded()
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
 @pytest.mark.parametrize("declared", [{"content-length": "5"}, {"transfer-encoding": "chunked"}])
-async def test_a_call_that_only_reads_has_no_body(settings: Settings, method: str, declared: dict[str, str]) -> None:
-    headers = [(name.encode(), value.encode()) for name, value in declared.items()]
-
+def test_a_call_that_only_reads_has_no_body(settings: Settings, method: str, declared: dict[str, str]) -> None:
     with pytest.raises(InvalidHead):
-        await SizeGate(_never, settings)(
-            {"type": "http", "method": method, "headers": headers}, _never_receive, _never_send
-        )
+        bounded_body({"type": "http", "method": method}, Headers(declared), _never_receive, settings)
 
 
 async def test_a_body_declared_empty_is_no_body(client: httpx.AsyncClient) -> None:
@@ -349,39 +351,27 @@ async def test_a_body_declared_empty_is_no_body(client: httpx.AsyncClient) -> No
 # Requests
 
 
-async def test_a_request_above_the_limit_is_refused_and_the_others_continue() -> None:
-    go_on = asyncio.Event()
+def test_a_request_above_the_limit_is_refused_and_the_others_continue() -> None:
+    requests = Requests(2)
 
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        await go_on.wait()
+    with requests.slot(REQUEST), requests.slot(REQUEST):
+        with pytest.raises(TooManyRequests), requests.slot(REQUEST):
+            pass
+        with requests.slot({"type": "http", "path": "/healthz"}):
+            assert requests.answering == 3
 
-    gate = RequestsGate(app, Settings(limits={"requests": 2}))
-
-    def call(path: str = "/api/v1/schedulers") -> asyncio.Task[None]:
-        return asyncio.ensure_future(gate({"type": "http", "path": path}, _never_receive, _never_send))
-
-    living = [call(), call()]
-    await asyncio.sleep(0)
-    with pytest.raises(TooManyRequests):
-        await call()
-    health = call("/healthz")
-    go_on.set()
-
-    await asyncio.gather(*living, health)
-    await call()
-    assert gate.answering == 0
+    assert requests.answering == 0
 
 
-async def test_a_request_that_becomes_a_stream_frees_its_place() -> None:
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        scope["state"]["slot"].release()
-        assert gate.answering == 0
+def test_a_request_that_becomes_a_stream_frees_its_place() -> None:
+    requests = Requests(1)
+    stream: Scope = {"type": "http", "path": "/stream"}
 
-    gate = RequestsGate(app, Settings(limits={"requests": 1}))
+    with requests.slot(stream):
+        stream["state"]["slot"].release()
+        assert requests.answering == 0
 
-    await gate({"type": "http", "path": "/stream"}, _never_receive, _never_send)
-
-    assert gate.answering == 0
+    assert requests.answering == 0
 
 
 # Identity
