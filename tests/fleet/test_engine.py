@@ -16,7 +16,7 @@ from pendula.fleet.events import AlertRaised, FleetEvent, Granted, HoldChanged, 
 from pendula.fleet.saving import BadState
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.sentences import alert_sentence
-from pendula.fleet.simulator.faults import Fault, FaultKind
+from pendula.fleet.simulator.truck import Fault, FaultKind
 from pendula.kernel.engine import Outcome
 from tests.fleet.test_contract import head_on
 

@@ -31,7 +31,7 @@ from pendula.fleet.ports import (
 from pendula.fleet.runs import Manager, Recording, recording_disk
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.scenarios.running import Applier
-from pendula.fleet.simulator.faults import STILL
+from pendula.fleet.simulator.truck import STILL
 from pendula.fleet.tasks import DispatchStep, Operation, TaskEvent
 from pendula.fleet.tasks.model import TruckView
 from pendula.fleet.tick.aiming import Aim, RollingTarget

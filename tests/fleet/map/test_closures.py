@@ -13,7 +13,7 @@ from pendula.fleet.map.resting import Rest, closed_by, rests_of
 from pendula.fleet.model import MoveStyle
 from pendula.fleet.scenarios import Run
 from pendula.fleet.scenarios.model import AllAtRest, Robot, Scenario, TasksDone
-from pendula.fleet.simulator.faults import WorldSettings
+from pendula.fleet.simulator.truck import WorldSettings
 from pendula.fleet.tasks import TaskOrder
 from tests.fleet.map.test_remedies import spurred
 

@@ -14,7 +14,7 @@ from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.scenarios import Run, Scenario
 from pendula.fleet.scenarios.model import Robot
 from pendula.fleet.scenarios.running import Applier
-from pendula.fleet.simulator.faults import Fault, FaultKind, WorldSettings
+from pendula.fleet.simulator.truck import Fault, FaultKind, WorldSettings
 from pendula.fleet.tasks.model import TaskStream
 from pendula.fleet.tick import TrafficParams
 from pendula.kernel.canonical import Json

@@ -17,7 +17,7 @@ from pendula.fleet.model import CONTRACT_VERSION
 from pendula.fleet.runs import Manager, Recording, reading, recording_disk
 from pendula.fleet.runs.recording import MOST_TICK_BYTES
 from pendula.fleet.scenarios import Run, shipped
-from pendula.fleet.simulator.faults import Fault, FaultKind
+from pendula.fleet.simulator.truck import Fault, FaultKind
 from pendula.fleet.tasks import Operation, OperationDone
 from pendula.fleet.tasks.model import GoodsReported, TaskOrder, TaskSubmitted
 from pendula.fleet.tick import traffic

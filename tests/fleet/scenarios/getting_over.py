@@ -11,7 +11,7 @@ from pendula.fleet import CompiledMap, compile_map
 from pendula.fleet.contracts import Phase
 from pendula.fleet.scenarios import Run, Scenario, shipped
 from pendula.fleet.simulator import FaultKind
-from pendula.fleet.simulator.faults import Fault
+from pendula.fleet.simulator.truck import Fault
 from pendula.fleet.tick.records import Record, Stop
 
 # After these stops a truck waits for an operator (FLT-FAIL-10, FLT-FAIL-13); after all others it continues by itself.

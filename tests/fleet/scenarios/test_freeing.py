@@ -9,7 +9,7 @@ from msgspec import UNSET
 from pendula.fleet.contracts import AnchorPlace, CommandMode, OperatorAction, Phase
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.simulator import FaultKind
-from pendula.fleet.simulator.faults import Fault
+from pendula.fleet.simulator.truck import Fault
 from pendula.fleet.tasks.operators import ActionResult
 from pendula.fleet.tick.orders import releasable
 from pendula.fleet.tick.reasons import resource_id

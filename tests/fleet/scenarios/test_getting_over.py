@@ -3,7 +3,7 @@
 import pytest
 
 from pendula.fleet.simulator import FaultKind
-from pendula.fleet.simulator.faults import Fault
+from pendula.fleet.simulator.truck import Fault
 from tests.campaigns import campaign_after
 from tests.fleet.scenarios.getting_over import KINDS, Trouble, drawn, left_standing
 

@@ -9,7 +9,7 @@ import pytest
 from pendula.documents import DocumentRefused, from_value, read_file
 from pendula.fleet.scenarios import Run, ScenarioRefused, read_scenario, shipped, shipped_names
 from pendula.fleet.scenarios.model import TasksDone
-from pendula.fleet.simulator.faults import Fault, FaultKind, FaultRate
+from pendula.fleet.simulator.truck import Fault, FaultKind, FaultRate
 from pendula.fleet.tick.params import NodeLockPolicy
 
 EMPTY_MAP = {"contractVersion": "1.0.0", "mapId": "empty", "nodes": [], "edges": []}

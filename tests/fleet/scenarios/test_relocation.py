@@ -8,7 +8,7 @@ from msgspec import structs
 from pendula.fleet.contracts import AnchorPlace, OperatorAction, Phase
 from pendula.fleet.scenarios import Run, Scenario, shipped
 from pendula.fleet.simulator import FaultKind
-from pendula.fleet.simulator.faults import Fault
+from pendula.fleet.simulator.truck import Fault
 from pendula.fleet.units import MILLION
 from tests.campaigns import campaign_after
 

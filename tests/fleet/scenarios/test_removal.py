@@ -9,7 +9,7 @@ from msgspec import UNSET
 from pendula.fleet.contracts import AnchorPlace, OperatorAction
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.simulator import FaultKind
-from pendula.fleet.simulator.faults import Fault
+from pendula.fleet.simulator.truck import Fault
 from pendula.fleet.simulator.world import World, restored_world
 from pendula.fleet.tick.records import Record
 from pendula.fleet.units import MILLION

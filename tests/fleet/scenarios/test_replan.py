@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from pendula.fleet import RoutePlan, splice
 from pendula.fleet.contracts import Phase, TaskState
 from pendula.fleet.scenarios import Run, shipped
-from pendula.fleet.simulator.faults import Fault, FaultKind
+from pendula.fleet.simulator.truck import Fault, FaultKind
 from pendula.fleet.tasks.book import Driver
 from pendula.fleet.tick import TickInputs, TickOutputs
 from pendula.fleet.tick.records import Retraction

@@ -7,7 +7,7 @@ from math import cos, hypot, sin
 from pendula.fleet.contracts import LockSnapshot
 from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.scenarios import Run
-from pendula.fleet.simulator.kinematics import SimulatedTruck
+from pendula.fleet.simulator.truck import SimulatedTruck
 from pendula.fleet.tick import TickOutputs
 from pendula.fleet.tick.records import Record
 from pendula.fleet.traffic.lock_state import LockState

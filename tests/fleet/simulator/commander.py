@@ -10,7 +10,7 @@ from pendula.fleet.map.geometry import turn_urad
 from pendula.fleet.map.network import truck_yaw
 from pendula.fleet.map.trucks import allowed_speed_um_s
 from pendula.fleet.model import CONTRACT_VERSION, MoveStyle
-from pendula.fleet.simulator.kinematics import SimulatedTruck
+from pendula.fleet.simulator.truck import SimulatedTruck
 from pendula.fleet.simulator.world import World
 from pendula.fleet.units import plain
 

@@ -4,7 +4,7 @@ import pytest
 
 from pendula.fleet.contracts import CommandMode
 from pendula.fleet.scenarios import Run, shipped
-from pendula.fleet.simulator.kinematics import order_of, order_of_aim
+from pendula.fleet.simulator.truck import order_of, order_of_aim
 
 
 @pytest.mark.req("FLT-RTP-1")

@@ -14,7 +14,7 @@ from pendula.fleet.contracts import CommandMode
 from pendula.fleet.map.network import truck_yaw
 from pendula.fleet.scenarios import Run, shipped
 from pendula.fleet.simulator import Fault, FaultKind
-from pendula.fleet.simulator.faults import STILL, FaultRate, RandomFaults, WorldSettings
+from pendula.fleet.simulator.truck import STILL, FaultRate, RandomFaults, WorldSettings
 from pendula.fleet.simulator.world import Start, Telemetry, World
 from tests.fleet.routes import route
 from tests.fleet.simulator.commander import command, drive

@@ -8,8 +8,8 @@ from pendula.fleet.contracts import CommandMode, HoldReason, RobotStatus
 from pendula.fleet.map.routes import Pose
 from pendula.fleet.map.trucks import RobotProfile
 from pendula.fleet.tick import OrderKind, TickInputs, recovery
+from pendula.fleet.tick.observing import is_jump
 from pendula.fleet.tick.phases import release_passed_resources
-from pendula.fleet.tick.places import is_jump
 from pendula.fleet.tick.records import Retraction
 from pendula.fleet.traffic.lock_state import LockState
 from tests.fleet.tick.troubled import Hall

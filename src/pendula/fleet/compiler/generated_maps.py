@@ -24,7 +24,7 @@ def random_map(seed: int, least: int = 4, most: int = 25, *, odd: bool = False) 
     tangent limit, lanes driven both forward and backward, and critical sections.
     """
     draw = Pcg32.seeded(seed, 7)
-    count = least + _draw_below(draw, most - least + 1)
+    count = least + _below(draw, most - least + 1)
     columns = 1
     while columns * columns < count:
         columns += 1
@@ -32,9 +32,9 @@ def random_map(seed: int, least: int = 4, most: int = 25, *, odd: bool = False) 
     places: list[tuple[int, int]] = []
     for number in range(count):
         column, row = number % columns, number // columns
-        x = column * _PITCH_M + (_draw_below(draw, 4001) - 2000) / 1000
-        y = row * _PITCH_M + (_draw_below(draw, 4001) - 2000) / 1000
-        kind = ("LocationMark", "LocationMark", "LocationMark", "ActionPoint", "ParkPoint")[_draw_below(draw, 5)]
+        x = column * _PITCH_M + (_below(draw, 4001) - 2000) / 1000
+        y = row * _PITCH_M + (_below(draw, 4001) - 2000) / 1000
+        kind = ("LocationMark", "LocationMark", "LocationMark", "ActionPoint", "ParkPoint")[_below(draw, 5)]
         sketch.node(_name(number), x, y, kind)
         places.append((column, row))
     for number, (column, row) in enumerate(places):
@@ -42,10 +42,10 @@ def random_map(seed: int, least: int = 4, most: int = 25, *, odd: bool = False) 
         below = number - columns if row else None
         # One of the two connects the node; the other is added with probability 1/2.
         ways = [other for other in (left, below) if other is not None]
-        if len(ways) == 2 and _draw_below(draw, 2):
-            ways.pop(_draw_below(draw, 2))
+        if len(ways) == 2 and _below(draw, 2):
+            ways.pop(_below(draw, 2))
         for other in ways:
-            if odd and _draw_below(draw, 2):
+            if odd and _below(draw, 2):
                 _odd_join(sketch, draw, _name(other), _name(number))
             else:
                 _join(sketch, draw, _name(other), _name(number))
@@ -57,12 +57,8 @@ def _name(number: int) -> str:
     return f"N{number:02}"
 
 
-def _draw_below(draw: Pcg32, bound: int) -> int:
-    return draw.next() % bound
-
-
 def _join(sketch: Sketch, draw: Pcg32, a: str, b: str) -> None:
-    kind = _draw_below(draw, 10)
+    kind = _below(draw, 10)
     if kind < 5:
         sketch.lane(a, b)
     elif kind < 6:
@@ -75,8 +71,8 @@ def _join(sketch: Sketch, draw: Pcg32, a: str, b: str) -> None:
     else:
         start, end = sketch.nodes[a].at, sketch.nodes[b].at
         middle = (
-            (start.x_um + end.x_um) / 2_000_000 + _draw_below(draw, 200) / 1000,
-            (start.y_um + end.y_um) / 2_000_000 + _draw_below(draw, 200) / 1000,
+            (start.x_um + end.x_um) / 2_000_000 + _below(draw, 200) / 1000,
+            (start.y_um + end.y_um) / 2_000_000 + _below(draw, 200) / 1000,
         )
         sketch.polyline(a, b, [middle])
 
@@ -85,7 +81,7 @@ def _odd_join(sketch: Sketch, draw: Pcg32, a: str, b: str) -> None:
     start, end = sketch.nodes[a].at, sketch.nodes[b].at
     dx, dy = (end.x_um - start.x_um) / 1_000_000, (end.y_um - start.y_um) / 1_000_000
     x, y = start.x_um / 1_000_000, start.y_um / 1_000_000
-    kind, between = _draw_below(draw, 3), f"{a}{b}"
+    kind, between = _below(draw, 3), f"{a}{b}"
     if kind == 0:
         # Both ways may be driven forward or backward.
         for from_node, to_node in ((a, b), (b, a)):
@@ -93,12 +89,12 @@ def _odd_join(sketch: Sketch, draw: Pcg32, a: str, b: str) -> None:
             sketch.lane(from_node, to_node, back=False, style=MoveStyle.BACKWARD)
     elif kind == 1:
         # A node in the middle, offset by up to 2 % of the length: a turn of at most 0.08 rad.
-        aside = (_draw_below(draw, 41) - 20) / 1000
+        aside = (_below(draw, 41) - 20) / 1000
         sketch.node(between, x + dx / 2 - dy * aside, y + dy / 2 + dx * aside)
         sketch.chain(a, between, b)
     else:
         # A node from 1.4 cm after the start: less than a sliver of a cell.
-        part = (1 + _draw_below(draw, 60)) / 1000
+        part = (1 + _below(draw, 60)) / 1000
         sketch.node(between, x + dx * part, y + dy * part)
         sketch.chain(a, between, b)
 
@@ -106,8 +102,8 @@ def _odd_join(sketch: Sketch, draw: Pcg32, a: str, b: str) -> None:
 def _sections(draw: Pcg32, source: SourceMap) -> tuple[SourceSection, ...]:
     """One section over a whole lane, and perhaps one over the first metre of another lane."""
     lanes = sorted({"<->".join(sorted((edge.start, edge.end))) for edge in source.edges})
-    first, second = lanes[_draw_below(draw, len(lanes))], lanes[_draw_below(draw, len(lanes))]
-    whole = SourceSection("WHOLE", 1 + _draw_below(draw, 2), (SourceMember(first),))
+    first, second = lanes[_below(draw, len(lanes))], lanes[_below(draw, len(lanes))]
+    whole = SourceSection("WHOLE", 1 + _below(draw, 2), (SourceMember(first),))
     if first == second:
         return (whole,)
     return (whole, SourceSection("PART", 1, (SourceMember(second, 0, 1_000_000),)))
@@ -118,7 +114,7 @@ def _bowed(sketch: Sketch, draw: Pcg32, a: str, b: str, back: bool = False) -> N
     start, end = sketch.nodes[a].at, sketch.nodes[b].at
     dx, dy = (end.x_um - start.x_um) / 1_000_000, (end.y_um - start.y_um) / 1_000_000
     x, y = start.x_um / 1_000_000, start.y_um / 1_000_000
-    first, second = (_draw_below(draw, 401) - 200) / 1000, (_draw_below(draw, 401) - 200) / 1000
+    first, second = (_below(draw, 401) - 200) / 1000, (_below(draw, 401) - 200) / 1000
     first_control = (x + dx / 3 - dy * first, y + dy / 3 + dx * first)
     second_control = (x + dx * 2 / 3 - dy * second, y + dy * 2 / 3 + dx * second)
     sketch.bezier(a, b, first_control, second_control, back=back)

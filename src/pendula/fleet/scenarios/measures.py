@@ -32,7 +32,7 @@ from pendula.fleet.scenarios.model import (
     Stands,
     TasksDone,
 )
-from pendula.fleet.simulator.faults import FaultKind
+from pendula.fleet.simulator.truck import FaultKind
 from pendula.fleet.simulator.world import World
 from pendula.fleet.tick import TickOutputs
 from pendula.fleet.tick.params import TrafficParams

@@ -13,7 +13,7 @@ from pendula.fleet.contracts import OperatorAction
 from pendula.fleet.map.reading import Name, Natural, Text, Um, micros
 from pendula.fleet.map.trucks import RobotProfile
 from pendula.fleet.model import CompileParams, Fleet, SourceMap, Stream, Truck
-from pendula.fleet.simulator.faults import Fault, FaultKind, WorldSettings
+from pendula.fleet.simulator.truck import Fault, FaultKind, WorldSettings
 from pendula.fleet.tasks.model import DispatchParams, GoodsReported, RoomReported, TaskEvent, TaskOrder, TaskStream
 from pendula.fleet.tasks.operators import LONGEST_EDGE_M
 from pendula.fleet.tick.params import TrafficParams

@@ -61,7 +61,7 @@ from pendula.fleet.scenarios.model import (
     Stands,
     TasksDone,
 )
-from pendula.fleet.simulator.faults import FARTHEST_M, LONGEST_MS, Fault, FaultKind, FaultRate, WorldSettings
+from pendula.fleet.simulator.truck import FARTHEST_M, LONGEST_MS, Fault, FaultKind, FaultRate, WorldSettings
 from pendula.fleet.tasks.model import Conditions, DispatchParams, TaskOrder, TaskStream
 from pendula.fleet.tasks.operators import LONGEST_EDGE_M, MOST_REASON, MOST_RESOURCES, ActionType, too_many
 from pendula.fleet.tick.params import NodeLockPolicy, TrafficParams, contract_name

@@ -25,19 +25,22 @@ from pendula.fleet.map.routes import RoutePlan
 from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.map.trucks import RobotProfile, envelope_of
 from pendula.fleet.model import MoveStyle
-from pendula.fleet.simulator.faults import (
+from pendula.fleet.simulator.truck import (
     ActiveFaults,
     Drift,
     Fault,
     FaultKind,
+    Order,
     RandomFaults,
+    SimulatedTruck,
     Source,
     WorldSettings,
     generators,
+    order_of,
+    order_of_aim,
     within,
     within_disc,
 )
-from pendula.fleet.simulator.kinematics import Order, SimulatedTruck, order_of, order_of_aim
 from pendula.fleet.tasks import Dispatch, Operation, OperationDone
 from pendula.fleet.tick.aiming import Aim, CommandBatch
 from pendula.fleet.tick.observing import TruckReport

@@ -20,9 +20,8 @@ from pendula.fleet.contracts import Phase, RobotHealth, RobotStatus, TaskState
 from pendula.fleet.map.planner import Anchor, AtNode, Closed, Planner
 from pendula.fleet.map.routes import Pose, RoutePlan
 from pendula.fleet.tasks.model import OVER, TAKEN, Conditions, TaskOrder, TaskStream, Transition, TruckView, check
-from pendula.fleet.tick.observing import TruckReport
+from pendula.fleet.tick.observing import STANDING_UM_S, TruckReport
 from pendula.fleet.tick.params import TrafficParams
-from pendula.fleet.tick.places import STANDING_UM_S
 from pendula.fleet.tick.records import FAILURES, Record
 from pendula.fleet.tick.turns import starved
 from pendula.kernel.canonical import Json

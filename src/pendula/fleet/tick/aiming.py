@@ -25,8 +25,8 @@ from pendula.fleet.map.trucks import RobotProfile, allowed_speed_um_s, spacing_u
 from pendula.fleet.model import CONTRACT_VERSION, MoveStyle
 from pendula.fleet.tick import reasons
 from pendula.fleet.tick.health import yaw_to_turn_to
+from pendula.fleet.tick.observing import STANDING_UM_S, position
 from pendula.fleet.tick.params import TrafficParams
-from pendula.fleet.tick.places import STANDING_UM_S, position
 from pendula.fleet.tick.reasons import held_against
 from pendula.fleet.tick.records import Record
 from pendula.fleet.tick.snapshot import corridor_request

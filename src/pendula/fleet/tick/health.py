@@ -5,8 +5,8 @@ Only reports, their times and commands are considered; nothing here frees space.
 
 from pendula.fleet.contracts import RobotHealth, RobotStatus
 from pendula.fleet.map.geometry import turn_urad
+from pendula.fleet.tick.observing import STANDING_UM_S, cover_reported_place, new_doubt
 from pendula.fleet.tick.params import TrafficParams
-from pendula.fleet.tick.places import STANDING_UM_S, cover_reported_place, new_doubt
 from pendula.fleet.tick.records import Record, Stop
 from pendula.fleet.tick.track import NEVER_UM, Act, Ground
 

@@ -21,8 +21,8 @@ from pendula.fleet.map.trucks import braking_um
 from pendula.fleet.sentences import sentence_of
 from pendula.fleet.tick.health import is_fresh
 from pendula.fleet.tick.new_routes import passed_um
+from pendula.fleet.tick.observing import STANDING_UM_S, is_possible, rejoin
 from pendula.fleet.tick.params import TrafficParams, off_route_um
-from pendula.fleet.tick.places import STANDING_UM_S, is_possible, rejoin
 from pendula.fleet.tick.reasons import against, line_facts, resource_id
 from pendula.fleet.tick.records import NOWHERE_UM, Doubt, Record, Retraction, Stop
 from pendula.fleet.tick.track import NEVER_UM, Ground, held_from_the_start

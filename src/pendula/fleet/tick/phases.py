@@ -12,7 +12,7 @@ from pendula.fleet.tick.granting import grant
 from pendula.fleet.tick.health import drives_on, is_silent, judge, protect
 from pendula.fleet.tick.invariants import InvariantBroken, broken, can_stop
 from pendula.fleet.tick.new_routes import Adoption, Unfit, adoption, goes_on, screened_routes
-from pendula.fleet.tick.observing import DroppedReport, release_bound_um, screened, take_in
+from pendula.fleet.tick.observing import STANDING_UM_S, DroppedReport, release_bound_um, screened, take_in
 from pendula.fleet.tick.orders import (
     AppliedOrder,
     Order,
@@ -24,7 +24,6 @@ from pendula.fleet.tick.orders import (
     shut_of,
 )
 from pendula.fleet.tick.params import TrafficParams, node_reach_um
-from pendula.fleet.tick.places import STANDING_UM_S
 from pendula.fleet.tick.records import Record, Stop
 from pendula.fleet.tick.recovery import Recovery, recover_trucks
 from pendula.fleet.tick.rerouting import adopt, escalate, may_replan, reroute, take_detour

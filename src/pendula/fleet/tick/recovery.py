@@ -14,9 +14,9 @@ from pendula.fleet.contracts import RobotStatus
 from pendula.fleet.map.planner import Anchor, AtNode
 from pendula.fleet.map.routes import RoutePlan, started
 from pendula.fleet.tick.health import is_fresh, judge
+from pendula.fleet.tick.observing import is_possible, plan_rejoin, position
 from pendula.fleet.tick.orders import held_at
 from pendula.fleet.tick.params import TrafficParams
-from pendula.fleet.tick.places import is_possible, plan_rejoin, position
 from pendula.fleet.tick.records import Doubt, Record, Stop
 from pendula.fleet.tick.track import Ground, track_of
 from pendula.fleet.traffic.grants import Accepted, Effort, cut_off, freeze, thaw

@@ -10,8 +10,8 @@ from pendula.fleet.map.routes import RoutePlan
 from pendula.fleet.tick import reasons
 from pendula.fleet.tick.draft import Draft
 from pendula.fleet.tick.new_routes import Adoption, Unfit, adoption, is_done
+from pendula.fleet.tick.observing import STANDING_UM_S
 from pendula.fleet.tick.orders import closed_to_routes
-from pendula.fleet.tick.places import STANDING_UM_S
 from pendula.fleet.tick.records import Record, Retraction, hold_of
 from pendula.fleet.traffic.grants import Accepted, Rule, accept_route
 from pendula.fleet.traffic.lock_state import first_shut

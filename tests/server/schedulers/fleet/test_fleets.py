@@ -22,7 +22,7 @@ from pendula.fleet.map.site_file import from_bytes
 from pendula.fleet.runs import reading, verify_ticks
 from pendula.fleet.scenarios import running as running_scenarios
 from pendula.fleet.scenarios.reading import read_drill
-from pendula.fleet.simulator.faults import Fault
+from pendula.fleet.simulator.truck import Fault
 from pendula.kernel.disk import Disk, RealDisk
 from pendula.kernel.limits import MIB
 from pendula.server.api.requests import QUICK_BYTES

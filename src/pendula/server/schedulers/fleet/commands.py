@@ -22,7 +22,7 @@ from pendula.fleet.gateway import converted, faults_of
 from pendula.fleet.map.reading import Number
 from pendula.fleet.model import CONTRACT_VERSION, NAME_MOST, pick_is_drop
 from pendula.fleet.scenarios.reading import read_drill
-from pendula.fleet.simulator.faults import LONGEST_MS, FaultKind
+from pendula.fleet.simulator.truck import LONGEST_MS, FaultKind
 from pendula.fleet.tasks import OperationDone, OperationFailed
 from pendula.fleet.tasks.model import (
     Conditions,

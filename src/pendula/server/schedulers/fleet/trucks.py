@@ -15,7 +15,7 @@ from pendula.fleet.contracts import RollingTargetCommand
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.gateway import Gateway, IssuedOperations, Received, ReportBatch, is_name
 from pendula.fleet.map.routes import RoutePlan
-from pendula.fleet.simulator.faults import Fault, WorldSettings
+from pendula.fleet.simulator.truck import Fault, WorldSettings
 from pendula.fleet.simulator.world import SimulatedGateway, restored_world
 from pendula.fleet.tasks import Operation, OperationDone, OperationFailed
 from pendula.fleet.tick.observing import TruckReport, unreadable
