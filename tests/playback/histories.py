@@ -10,9 +10,8 @@ from random import Random
 import pytest
 
 from pendula.playback import saving
-from pendula.playback.choosing.programme import Programme
+from pendula.playback.choosing.programme import NotShown, Programme
 from pendula.playback.choosing.records import Channel, Snapshot
-from pendula.playback.choosing.viewer_controls import NotShown
 from pendula.playback.explain import stats as figures
 from pendula.playback.model import Item, Record
 from tests.playback.oracle import Artwork, Fault, Followed, Oracle, OracleSettings, Shown, Slot

@@ -18,9 +18,8 @@ from pendula.kernel.engine import NoOutside, Outcome, Outside, Reason, Refusal
 from pendula.kernel.errors import InputRefused, WrongUsage
 from pendula.playback import explain, messages
 from pendula.playback.choosing.dayparts import WallClock, wall_clock
-from pendula.playback.choosing.programme import Programme
+from pendula.playback.choosing.programme import NotShown, Programme
 from pendula.playback.choosing.records import UNREADABLE, Channel, Row, Shelf, sound, trusted
-from pendula.playback.choosing.viewer_controls import NotShown
 from pendula.playback.messages import (
     Change,
     Commands,

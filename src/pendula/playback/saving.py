@@ -19,10 +19,9 @@ from pendula.kernel.rng import Pcg32
 from pendula.kernel.wording import explain_validation_error
 from pendula.playback.choosing import new_artwork
 from pendula.playback.choosing.dayparts import WEEK, part_at
-from pendula.playback.choosing.programme import Programme
+from pendula.playback.choosing.programme import BANS_MOST, PINS_MOST, Programme, first_step
 from pendula.playback.choosing.records import Channel, PastShelf, Shelf, Snapshot, sound
 from pendula.playback.choosing.swrr import RoundRobin
-from pendula.playback.choosing.viewer_controls import BANS_MOST, PINS_MOST, first_step
 from pendula.playback.model import (
     MASK_64,
     WSUM,

@@ -7,10 +7,9 @@ from random import Random
 import pytest
 
 from pendula.playback import saving
-from pendula.playback.choosing.programme import Programme
+from pendula.playback.choosing.programme import Programme, find_place
 from pendula.playback.choosing.records import MemoryShelf, pack
 from pendula.playback.choosing.swrr import TABLE_STEPS, RoundRobin, step
-from pendula.playback.choosing.viewer_controls import find_place
 from pendula.playback.model import Record
 from pendula.playback.saving import broken_invariants
 from pendula.playback.settings import Exposure, Mode, Pick, PickMode, Refresh, Settings

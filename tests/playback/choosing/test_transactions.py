@@ -9,9 +9,8 @@ import pytest
 
 from pendula.playback import saving
 from pendula.playback.choosing import new_artwork
-from pendula.playback.choosing.programme import Programme
+from pendula.playback.choosing.programme import NotShown, Programme
 from pendula.playback.choosing.records import Channel, MemoryShelf
-from pendula.playback.choosing.viewer_controls import NotShown
 from pendula.playback.engine import Player
 from pendula.playback.explain import stats
 from pendula.playback.messages import Configure

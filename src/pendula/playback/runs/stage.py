@@ -12,8 +12,8 @@ from pendula.kernel.canonical import Json
 from pendula.kernel.disk import RealDisk
 from pendula.kernel.driver import Driver, begin_recording, send
 from pendula.kernel.engine import Outcome
+from pendula.playback.choosing.programme import DIAGNOSTICS_KEPT
 from pendula.playback.choosing.records import Channel, Holding, Row, Shelf
-from pendula.playback.choosing.viewer_controls import DIAGNOSTICS_KEPT
 from pendula.playback.clocks import clock_at
 from pendula.playback.engine import Player
 from pendula.playback.explain import stats
