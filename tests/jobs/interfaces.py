@@ -11,8 +11,8 @@ import msgspec
 from pendula import governance
 from pendula.jobs.calls import Calls
 from pendula.jobs.client import RemoteScheduler
-from pendula.jobs.messages import Message, plain
-from pendula.jobs.model import JobRefused, Policy
+from pendula.jobs.messages import JobRefused, Message, plain
+from pendula.jobs.model import Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.scheduler_calls import SchedulerCalls
 from pendula.jobs.store.sqlite import SqliteStore

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from pendula.jobs import decide
 from pendula.jobs.decide import JobChange
-from pendula.jobs.messages import Ack, Fail, Proof, Renew, job_json
+from pendula.jobs.messages import Ack, Fail, Proof, Renew, job_json, status_of
 from pendula.jobs.model import SECOND, Actor, Ended, Job, Policy, Refused, job_id
 from pendula.jobs.reasons import stated
 from pendula.jobs.sentences import sentence_of
@@ -80,7 +80,7 @@ def test_a_time_equal_to_now_is_accepted_and_an_earlier_one_is_not() -> None:
 
     assert isinstance(at_once, Job)
     assert isinstance(late, Refused)
-    assert (late.status, late.code) == (422, "run_at_in_past")
+    assert (status_of(late), late.code) == (422, "run_at_in_past")
     assert late.details["run_at"] == "2026-02-21T00:00:00Z"
     assert late.details["now"] == "2026-02-21T00:00:00.000001Z"
     assert late.details["fields"] == [{"field": "run_at", "code": "run_at_in_past"}]
@@ -144,7 +144,7 @@ def test_other_work_under_a_stored_key_is_a_conflict_that_names_the_difference(
     found = decide.duplicate(replace(REQUEST, idempotency_key="k-1", **change), stored)
 
     assert isinstance(found, Refused)
-    assert (found.status, found.code) == (409, "idempotency_key_conflict")
+    assert (status_of(found), found.code) == (409, "idempotency_key_conflict")
     assert found.details == {"idempotency_key": "k-1", "job_id": stored.job_id, "differs": differs}
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from msgspec.structs import fields
 
-from pendula.jobs.messages import CALLS, Call, Request
+from pendula.jobs.messages import CALLS, Call
+from pendula.jobs.request_reading import Request
 from pendula.jobs.scheduler_calls import SchedulerCalls
 
 # Members of a path, which are arguments of their own.

@@ -12,7 +12,7 @@ import pytest
 
 from pendula.documents import DocumentRefused
 from pendula.jobs import Policy, Scheduler
-from pendula.jobs.model import JobRefused
+from pendula.jobs.messages import JobRefused
 from pendula.jobs.upkeep.verification import check
 from pendula.kernel.canonical import encode
 from tests.jobs.interfaces import INTERFACES, Recorder

@@ -88,7 +88,7 @@ class Governance:
         )
         objects: list[Json] = [object_json(subject) for subject in subjects[: page.limit]]
         next_after = subjects[page.limit - 1].object_id if len(subjects) > page.limit else None
-        return Reply(200, {"objects": objects, "next_after": next_after})
+        return Reply({"objects": objects, "next_after": next_after})
 
     def gates(self, query: Body) -> Answer:
         """All gates, or those that apply to one scope; gates for all objects first. `next_after` is the next page."""
@@ -98,7 +98,7 @@ class Governance:
         gates = self._calls.store.read(lambda look: tables_of(look).gate_page(page.scope, page.after, page.limit + 1))
         shown: list[Json] = [gate_json(gate) for gate in gates[: page.limit]]
         last = gates[page.limit - 1] if len(gates) > page.limit else None
-        return Reply(200, {"gates": shown, "next_after": None if last is None else f"{last.scope} {last.name}"})
+        return Reply({"gates": shown, "next_after": None if last is None else f"{last.scope} {last.name}"})
 
     def rollbacks(self, query: Body) -> Answer:
         """Unfinished rollbacks, the oldest first."""
@@ -106,14 +106,14 @@ class Governance:
         if isinstance(limit, Faults):
             return limit.refusal()
         rollbacks = self._calls.store.read(lambda look: tables_of(look).open_rollbacks(limit))
-        return Reply(200, {"rollbacks": [rollback_json(rollback) for rollback in rollbacks]})
+        return Reply({"rollbacks": [rollback_json(rollback) for rollback in rollbacks]})
 
     def machines(self) -> Reply:
         """The state machine of each object type, and the possible verdicts of each gate."""
         machines: list[Json] = [
             machine_json(machine) for _, machine in sorted(rules_of(self._calls.policy).machines.items())
         ]
-        return Reply(200, {"machines": machines, "gates": gate_words()})
+        return Reply({"machines": machines, "gates": gate_words()})
 
     def figures(self) -> Reply:
         """The number of objects by place, the counters of governance, and the objects that need a person."""
@@ -129,7 +129,7 @@ class Governance:
             ],
             "for_a_person": {"count": waiting, "first": [object_json(subject) for subject in first]},
         }
-        return Reply(200, body)
+        return Reply(body)
 
     # Inside
 
@@ -156,6 +156,4 @@ def _shown(look: Reader, object_type: str, object_id: str) -> Answer:
         traces.append({"decision_trace_id": name, **body, **shown_reason(body["reason"])})
     gates: list[Json] = [gate_json(gate) for gate in tables_of(look).gates(subject.ref)]
     rollbacks: list[Json] = [rollback_json(one) for one in tables_of(look).rollbacks(object_type, object_id)]
-    return Reply(
-        200, {"object": object_json(subject), "gates": gates, "decision_traces": traces, "rollbacks": rollbacks}
-    )
+    return Reply({"object": object_json(subject), "gates": gates, "decision_traces": traces, "rollbacks": rollbacks})

@@ -82,7 +82,7 @@ def create(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> An
     if subject.place in machine.rolls_back:
         ask_rollback(tx, subject, request.reason, actor, now)
     followup = follow_up(tx, None, subject, actor, policy)
-    return Reply(201, {"object": object_json(subject), "followup_job_id": followup})
+    return Reply({"object": object_json(subject), "followup_job_id": followup}, is_new=True)
 
 
 def attach_evidence(
@@ -196,7 +196,7 @@ def decide(tx: Writer, object_type: str, object_id: str, body: Body, actor: Acto
         "object": object_json(ending.subject),
         "followup_job_id": applied.followup,
     }
-    return Reply(200, body_out)
+    return Reply(body_out)
 
 
 def rollback_finished(
@@ -223,7 +223,7 @@ def rollback_finished(
         follow_up(tx, subject, after, actor, policy)
         subject = after
     rollbacks: list[Json] = [rollback_json(entry) for entry in tables_of(tx).rollbacks(object_type, object_id)]
-    return Reply(200, {"object": object_json(subject), "rollbacks": rollbacks})
+    return Reply({"object": object_json(subject), "rollbacks": rollbacks})
 
 
 def _new_object(request: NewObject, machine: Machine, policy: Policy, now: int) -> Governed | Refused:
@@ -354,7 +354,7 @@ def _store_change(
     count_granted(tx, before, after)
     _add_event(tx, STATE_EVENT, before, after, reason, actor, refs=refs)
     followup = follow_up(tx, before, after, actor, policy)
-    return Reply(200, {"object": object_json(after), "followup_job_id": followup})
+    return Reply({"object": object_json(after), "followup_job_id": followup})
 
 
 def _add_event(
@@ -403,4 +403,4 @@ def set_gate(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> 
         evidence=(f"gate:{request.name}",),
     )
     tx.governance_event(event, actor, now)
-    return Reply(200, {"gate": gate_json(gate)})
+    return Reply({"gate": gate_json(gate)})

@@ -261,7 +261,7 @@ def finish(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, no
     ending = _conclude(tx, subject, machine, context, request, begun_version)
     reply = _end(tx, job, subject, ending, context, actor=actor, policy=policy)
     has_moved = request.gates is not None and moved(request.gates, _reading(context))
-    return Reply(reply.status, {**reply.body, "gates_moved": has_moved})
+    return Reply({**reply.body, "gates_moved": has_moved})
 
 
 def settle(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
@@ -306,7 +306,7 @@ def _repeated_answer(tx: Writer, job: Job, body: Body) -> Reply | None:
         return None
     subject = tables_of(tx).governed(job.object_type, job.object_id)
     shown = None if subject is None else object_json(subject)
-    return Reply(200, {"entered": False, "already_ended": True, "job": job_json(job), "object": shown})
+    return Reply({"entered": False, "already_ended": True, "job": job_json(job), "object": shown})
 
 
 def _subject(tx: Writer, job: Job, policy: Policy) -> tuple[Governed, Machine] | Refused:
@@ -348,7 +348,7 @@ def _entered_reply(job: Job, subject: Governed, context: ActionContext) -> Reply
         "verdicts": [gate_json(gate) for gate in reading.gates],
         "mode": None if subject.decision_mode is None else subject.decision_mode.value,
     }
-    return Reply(200, body)
+    return Reply(body)
 
 
 def _reading(context: ActionContext) -> Reading:
@@ -369,4 +369,4 @@ def _end(
         "object": object_json(ending.subject),
         "followup_job_id": followup,
     }
-    return Reply(200, body)
+    return Reply(body)

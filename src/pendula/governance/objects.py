@@ -16,7 +16,8 @@ from pendula.governance.calls import Governance
 from pendula.governance.model import Impact, Risk
 from pendula.jobs.async_scheduler import AsyncScheduler
 from pendula.jobs.client import RemoteScheduler, known_job, segment
-from pendula.jobs.model import Actor, JobRefused, Refused
+from pendula.jobs.messages import JobRefused
+from pendula.jobs.model import Actor, Refused
 from pendula.jobs.reasons import Unknown
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.transaction.replies import LOCAL, Answer, Caller

@@ -52,7 +52,7 @@ def why(look: Reader, object_type: str, object_id: str, policy: Policy, now: int
         ],
         "object": object_json(subject),
     }
-    return Reply(200, body)
+    return Reply(body)
 
 
 def _cause(look: Reader, subject: Governed) -> dict[str, Json] | None:

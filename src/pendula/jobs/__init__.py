@@ -34,7 +34,8 @@ from typing import TYPE_CHECKING, Any
 from pendula.jobs.bulk import cancel_all, requeue_all
 from pendula.jobs.cron import next_after
 from pendula.jobs.external_transaction import defer_within, enqueue_within
-from pendula.jobs.model import JobRefused, Policy, Status, Vocabulary
+from pendula.jobs.messages import JobRefused
+from pendula.jobs.model import Policy, Status, Vocabulary
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.worker import (
     AsyncContext,

@@ -23,8 +23,8 @@ from msgspec import ValidationError, convert
 
 from pendula.jobs.addresses import place_of, trust
 from pendula.jobs.calls import no_plan, not_found
-from pendula.jobs.messages import PLAN_NAME, PULL, Call, Message
-from pendula.jobs.model import Code, JobRefused, Refused, StorageBusy
+from pendula.jobs.messages import PLAN_NAME, PULL, Call, JobRefused, Message
+from pendula.jobs.model import Code, Refused, StorageBusy
 from pendula.jobs.scheduler_calls import SchedulerCalls
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage

@@ -13,8 +13,8 @@ from typing import Unpack
 
 from pendula.jobs import messages
 from pendula.jobs.calls import LOCAL, Body, Caller, Calls
-from pendula.jobs.messages import Enqueue, Enqueued, job_of
-from pendula.jobs.model import Durability, JobRefused, Refused, StorageBusy
+from pendula.jobs.messages import Enqueue, Enqueued, JobRefused, job_of
+from pendula.jobs.model import Durability, Refused, StorageBusy
 from pendula.jobs.request_reading import Faults, read
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.scheduler_calls import EnqueueOptions

@@ -10,7 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 from re import compile as regex
-from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field, to_builtins
 from msgspec.structs import force_setattr
@@ -30,8 +30,10 @@ from pendula.jobs.model import (
     Code,
     Policy,
     PriorityWord,
+    Refused,
     Status,
     exact,
+    in_full,
     number_of,
     seq_of,
 )
@@ -1014,6 +1016,54 @@ class Plans(Message, frozen=True):
 class PlanRemoved(Message, frozen=True):
     removed: bool
     name: str
+
+
+# Refusals
+
+# The HTTP status of each code; all others are 422.
+STATUS_OF = {
+    Code.JOB_NOT_FOUND: 404,
+    Code.OBJECT_NOT_FOUND: 404,
+    Code.IDEMPOTENCY_KEY_CONFLICT: 409,
+    Code.JOB_NOT_RUNNING: 409,
+    Code.JOB_NOT_QUEUED: 409,
+    Code.JOB_NOT_DEAD_LETTER: 409,
+    Code.LEASE_LOST: 409,
+    Code.LEASE_EXPIRED: 409,
+    Code.LEASE_TOKEN_REQUIRED: 409,
+    Code.PLAN_NOT_FOUND: 404,
+    Code.PLAN_IN_SETTINGS: 409,
+    Code.TOO_MANY_PLANS: 409,
+    Code.OBJECT_EXISTS: 409,
+    Code.OBJECT_GOVERNED: 409,
+    Code.STATE_CONFLICT: 409,
+    Code.ILLEGAL_TRANSITION: 409,
+    Code.GATE_CLOSED: 409,
+    Code.NOT_BEGUN: 409,
+    Code.USER_REQUIRED: 403,
+    Code.ONTIC_VERIFICATION_CLOSED: 409,
+}
+UNPROCESSABLE = 422
+
+
+def status_of(refused: Refused) -> int:
+    return STATUS_OF.get(refused.code, UNPROCESSABLE)
+
+
+class JobRefused(InputRefused):
+    """A refused call, raised by the Python API; `code`, `status` and `details` are those of HTTP."""
+
+    code: ClassVar[str] = "job_refused"
+
+    def __init__(self, refused: Refused) -> None:
+        super().__init__(refused.message, **refused.details)
+        self.refused = refused
+        self.status = status_of(refused)
+        self.__dict__["code"] = refused.code.value
+
+    def __str__(self) -> str:
+        """The message with every faulty field and what is allowed there."""
+        return in_full(self.message, self.details)
 
 
 # Calls

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 from msgspec import Meta, Struct
 
 from pendula.kernel.canonical import Json
-from pendula.kernel.errors import InputRefused, WorldBroken
+from pendula.kernel.errors import WorldBroken
 
 SECOND = 1_000_000
 ERROR_MOST = 4096
@@ -194,7 +194,7 @@ SYSTEM = Actor("system", "scheduler")
 
 
 class Code(StrEnum):
-    """Codes of refusals; each has one HTTP status."""
+    """Codes of refusals."""
 
     JOB_NOT_FOUND = "job_not_found"
     OBJECT_NOT_FOUND = "object_not_found"
@@ -234,41 +234,12 @@ class Code(StrEnum):
     ONTIC_VERIFICATION_CLOSED = "ontic_verification_closed"
 
 
-STATUS_OF = {
-    Code.JOB_NOT_FOUND: 404,
-    Code.OBJECT_NOT_FOUND: 404,
-    Code.IDEMPOTENCY_KEY_CONFLICT: 409,
-    Code.JOB_NOT_RUNNING: 409,
-    Code.JOB_NOT_QUEUED: 409,
-    Code.JOB_NOT_DEAD_LETTER: 409,
-    Code.LEASE_LOST: 409,
-    Code.LEASE_EXPIRED: 409,
-    Code.LEASE_TOKEN_REQUIRED: 409,
-    Code.PLAN_NOT_FOUND: 404,
-    Code.PLAN_IN_SETTINGS: 409,
-    Code.TOO_MANY_PLANS: 409,
-    Code.OBJECT_EXISTS: 409,
-    Code.OBJECT_GOVERNED: 409,
-    Code.STATE_CONFLICT: 409,
-    Code.ILLEGAL_TRANSITION: 409,
-    Code.GATE_CLOSED: 409,
-    Code.NOT_BEGUN: 409,
-    Code.USER_REQUIRED: 403,
-    Code.ONTIC_VERIFICATION_CLOSED: 409,
-}
-UNPROCESSABLE = 422
-
-
 class Refused(Struct, frozen=True):
     """A refused call, as a value; nothing was changed."""
 
     code: Code
     message: str
     details: dict[str, Json] = {}
-
-    @property
-    def status(self) -> int:
-        return STATUS_OF.get(self.code, UNPROCESSABLE)
 
     def as_json(self) -> dict[str, Json]:
         return {"code": self.code.value, "message": self.message, "details": self.details}
@@ -278,22 +249,6 @@ TIME_FORM = "a time with an offset, such as 2026-02-21T00:00:00Z"
 ALLOWED_TIMES = {Code.INVALID_TIMESTAMP.value: TIME_FORM, Code.NAIVE_TIMESTAMP.value: TIME_FORM}
 VOCABULARY = frozenset({"object_type", "object_types", "action", "actions", "next_action"})
 DECLARE_WORDS = "declare your own object_types and actions in Scheduler.open(…) or in a settings file (--config FILE)"
-
-
-class JobRefused(InputRefused):
-    """A refused call, raised by the Python API; `code`, `status` and `details` are those of HTTP."""
-
-    code: ClassVar[str] = "job_refused"
-
-    def __init__(self, refused: Refused) -> None:
-        super().__init__(refused.message, **refused.details)
-        self.refused = refused
-        self.status = refused.status
-        self.__dict__["code"] = refused.code.value
-
-    def __str__(self) -> str:
-        """The message with every faulty field and what is allowed there."""
-        return in_full(self.message, self.details)
 
 
 def in_full(message: str, details: Mapping[str, Any]) -> str:

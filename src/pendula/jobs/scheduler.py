@@ -6,8 +6,8 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from pendula.jobs.calls import LOCAL, Caller, Calls
-from pendula.jobs.messages import Call, Message
-from pendula.jobs.model import SECOND, Durability, JobRefused, Policy, Refused
+from pendula.jobs.messages import Call, JobRefused, Message
+from pendula.jobs.model import SECOND, Durability, Policy, Refused
 from pendula.jobs.scheduler_calls import SchedulerCalls
 from pendula.jobs.store.file.store_time import MachineTime
 from pendula.jobs.store.sqlite import SqliteStore

@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from pendula.jobs.calls import Caller, Calls, plans
-from pendula.jobs.messages import Recurring
-from pendula.jobs.model import Actor, JobRefused, Policy
+from pendula.jobs.messages import JobRefused, Recurring
+from pendula.jobs.model import Actor, Policy
 from pendula.jobs.plans import PLANS_MOST
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.sqlite import SqliteStore

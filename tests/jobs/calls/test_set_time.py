@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pendula.jobs.calls import Calls
-from pendula.jobs.messages import Job
-from pendula.jobs.model import SECOND, Actor, ClockAhead, JobRefused, Policy
+from pendula.jobs.messages import Job, JobRefused
+from pendula.jobs.model import SECOND, Actor, ClockAhead, Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.file.store_time import MachineTime
 from pendula.jobs.store.sqlite import SqliteStore

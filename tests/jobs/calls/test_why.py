@@ -7,8 +7,8 @@ from typing import Any, get_args
 import pytest
 
 from pendula.jobs.calls import Calls
-from pendula.jobs.messages import WhyReason
-from pendula.jobs.model import JobRefused, Policy, PullOrder
+from pendula.jobs.messages import JobRefused, WhyReason
+from pendula.jobs.model import Policy, PullOrder
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.protocol import WorkerRow
 from pendula.jobs.store.sqlite import SqliteStore

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pendula.jobs.messages import Pulled, Recurring
-from pendula.jobs.model import JobRefused, Priority
+from pendula.jobs.messages import JobRefused, Pulled, Recurring
+from pendula.jobs.model import Priority
 from pendula.jobs.upkeep.recurring import Recurrences
 from pendula.kernel.time import format_utc
 from tests.jobs.workers import Virtual, close_all, virtual

@@ -13,7 +13,7 @@ import pytest
 from pendula.governance import governed
 from pendula.jobs import JobRefused, Policy, Scheduler, messages
 from pendula.jobs.calls import Caller
-from pendula.jobs.messages import Freed, plain
+from pendula.jobs.messages import Freed, plain, status_of
 from pendula.jobs.model import Actor, Code, Refused, Status
 from pendula.jobs.store.protocol import Effect, Store, Writer
 from pendula.jobs.store.tables.reader import SqliteReader
@@ -308,7 +308,7 @@ def test_the_key_of_a_stored_job_cannot_be_freed(store: tuple[Scheduler, Clock])
     answer = scheduler.calls.free_key({"idempotency_key": "k-1", "reason": "x"})
 
     assert isinstance(answer, Refused)
-    assert (answer.code, answer.status, answer.details["job_id"]) == (Code.IDEMPOTENCY_KEY_CONFLICT, 409, job)
+    assert (answer.code, status_of(answer), answer.details["job_id"]) == (Code.IDEMPOTENCY_KEY_CONFLICT, 409, job)
 
 
 def test_all_faults_of_a_body_are_reported_at_once(store: tuple[Scheduler, Clock]) -> None:

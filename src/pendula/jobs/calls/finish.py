@@ -22,6 +22,7 @@ from pendula.jobs.messages import (
     ObjectTime,
     job_of,
     read_proof,
+    status_of,
     utc_or_null,
 )
 from pendula.jobs.model import SYSTEM, Actor, AuditCheck, Code, Ended, Job, Policy, Refused, Status, number_of
@@ -79,7 +80,7 @@ def _ack_entry(tx: Writer, entry: Any, actor: Actor, policy: Policy, now: int) -
 
 def _result(answer: Acked | Refused) -> AckResult:
     if isinstance(answer, Refused):
-        return AckResult(answer.status, error=error_of(answer))
+        return AckResult(status_of(answer), error=error_of(answer))
     return AckResult(200, answer.already_acked, answer.job, answer.object, answer.followup_job_id)
 
 

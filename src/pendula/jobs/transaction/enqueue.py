@@ -15,6 +15,7 @@ from pendula.jobs.messages import (
     Enqueued,
     ErrorFacts,
     job_of,
+    status_of,
 )
 from pendula.jobs.model import BATCH_MOST, Actor, Code, Job, Policy, Refused, in_full
 from pendula.jobs.request_reading import Faults, read
@@ -180,7 +181,7 @@ def batch_faults(body: Body, name: str, known: set[str]) -> Refused | None:
 def _result(stored: Stored) -> BatchEntry:
     """The result of one entry."""
     if isinstance(stored, Refused):
-        return BatchEntry(stored.status, error=error_of(stored))
+        return BatchEntry(status_of(stored), error=error_of(stored))
     job, deduplicated = stored
     return BatchEntry(200 if deduplicated else 201, deduplicated, job_of(job))
 
@@ -190,4 +191,4 @@ def error_of(refused: Refused) -> ErrorFacts:
 
 
 def refused_json(refused: Refused) -> dict[str, Json]:
-    return {"status": refused.status, "error": refused.as_json()}
+    return {"status": status_of(refused), "error": refused.as_json()}

@@ -32,8 +32,8 @@ LOCAL = Caller()
 class Reply(Struct, frozen=True):
     """The result of a call on governed objects that was not refused."""
 
-    status: int
     body: dict[str, Json]
+    is_new: bool = False  # something was created
 
 
 Answer = Reply | Refused

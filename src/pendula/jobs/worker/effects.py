@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 from pendula.jobs import decide, messages
 from pendula.jobs.calls import Calls, write_back
-from pendula.jobs.messages import Enqueue, Proof
-from pendula.jobs.model import Actor, Code, Job, JobRefused, Refused
+from pendula.jobs.messages import Enqueue, JobRefused, Proof
+from pendula.jobs.model import Actor, Code, Job, Refused
 from pendula.jobs.reasons import stated
 from pendula.jobs.request_reading import Faults, read
 from pendula.jobs.scheduler_calls import EnqueueMembers

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pendula.jobs.model import Job, JobRefused, seq_of
+from pendula.jobs.messages import JobRefused
+from pendula.jobs.model import Job, seq_of
 from pendula.jobs.store.protocol import ObjectRow
 from pendula.jobs.store.sqlite import StoreUnusable
 from pendula.jobs.store.tables.writer import SqliteWriter

@@ -104,7 +104,7 @@ class Target(Struct, frozen=True):
         """The scheduler of the store or the server; both have the same calls. `make` creates a missing store."""
         from pendula.jobs.addresses import token_from
         from pendula.jobs.client import CallRefused, RemoteScheduler
-        from pendula.jobs.model import JobRefused
+        from pendula.jobs.messages import JobRefused
         from pendula.jobs.scheduler import Scheduler
 
         self._check(remote=True)

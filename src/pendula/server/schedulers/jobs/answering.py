@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pendula.documents import DocumentLimits, read_bytes
+from pendula.jobs import messages
 from pendula.jobs.calls import Answer, Body, Caller, Calls, Reply
 from pendula.jobs.messages import Enqueued, Message, NewPlan
 from pendula.jobs.model import Actor, Code, Refused
@@ -89,13 +90,15 @@ def caller_of(request: Request, who: Principal) -> Caller:
 
 def response_of(answer: Message | Answer) -> Response:
     if isinstance(answer, Refused):
-        return json_response(error_body(answer.code.value, answer.message, answer.details), answer.status)
+        return json_response(error_body(answer.code.value, answer.message, answer.details), status_of(answer))
     return json_response(encode_view(answer.body if isinstance(answer, Reply) else answer), status_of(answer))
 
 
 def status_of(answer: Message | Answer) -> int:
-    if isinstance(answer, Refused | Reply):
-        return answer.status
+    if isinstance(answer, Refused):
+        return messages.status_of(answer)
+    if isinstance(answer, Reply):
+        return 201 if answer.is_new else 200
     is_new = isinstance(answer, NewPlan) or (isinstance(answer, Enqueued) and not answer.deduplicated)
     return 201 if is_new else 200
 

@@ -15,6 +15,8 @@ from pendula.jobs.messages import (
     PAUSE_PLAN,
     PRINTABLE,
     RESUME_PLAN,
+    STATUS_OF,
+    UNPROCESSABLE,
     ZONE_MOST,
     Call,
     Enqueued,
@@ -22,7 +24,7 @@ from pendula.jobs.messages import (
     OnePlan,
 )
 from pendula.jobs.messages import HELD as HELD_CODES
-from pendula.jobs.model import PRIORITIES, RETRY_DELAY_MOST_SEC, STATUS_OF, UNPROCESSABLE, Code, Policy
+from pendula.jobs.model import PRIORITIES, RETRY_DELAY_MOST_SEC, Code, Policy
 from pendula.server.api.openapi import REF, Responses
 
 Shape = dict[str, Any]
