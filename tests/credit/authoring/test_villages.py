@@ -14,14 +14,13 @@ from hypothesis import strategies as st
 
 from pendula.credit.authoring.linting import lint
 from pendula.credit.authoring.villages import (
-    GROUPS,
-    HABITS,
-    LAYOUTS,
     LEAST,
     MOST,
     SEED_MOST,
     Profile,
     habit_of,
+    invented,
+    layout_of,
     name_of,
     village,
 )
@@ -332,17 +331,17 @@ def test_small_groups_have_habits_in_proportion() -> None:
 
 def test_the_habits_of_each_group_add_up_to_100_percent() -> None:
     shares = Counter[str]()
-    for habit in HABITS:
+    for habit in invented().habits:
         shares[habit.group] += habit.share
 
-    assert shares == dict.fromkeys(GROUPS, 100)
+    assert shares == dict.fromkeys(invented().groups, 100)
 
 
 @pytest.mark.parametrize("turn", [0, 7, 2**32 - 1])
 def test_names_are_unique_in_the_largest_network(turn: int) -> None:
     def names() -> Iterator[str]:
-        for group in GROUPS:
-            most = max(MOST * layout.shares.get(group, 0) // 100 + 1 for layout in LAYOUTS.values())
+        for group in invented().groups:
+            most = max(MOST * layout.shares.get(group, 0) // 100 + 1 for layout in map(layout_of, Profile))
             # Only a ring has neighbours, and it has no other group.
             yield from (name_of(group, number, turn) for number in range(most) if group != "neighbours")
 
@@ -415,7 +414,7 @@ def test_every_kind_of_network_pays_clears_and_keeps_its_invariants(profile: Pro
 
     cleared = [event for event in events if isinstance(event, ClearingDone)]
     assert {event.tick_index for event in cleared} == {25, 50}
-    assert {event.equivalent for event in events if isinstance(event, TxUpdated)} == set(LAYOUTS[profile].equivalents)
+    assert {event.equivalent for event in events if isinstance(event, TxUpdated)} == set(layout_of(profile).equivalents)
     assert list(run.broken()) == []
 
 

@@ -9,18 +9,22 @@ and name by arithmetic, rotated by an offset from the seed.
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
+from functools import cache
+from importlib.resources import files
 from typing import TypeAlias
 
 import msgspec
 from msgspec import Struct
 
 from pendula.credit.money import cents_text
+from pendula.documents import Format, read_bytes
+from pendula.documents.typed import read
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.rng import Pcg32, stream
 
 
-class Group(Struct, frozen=True):
+class Group(Struct, frozen=True, forbid_unknown_fields=True):
     """A group and the ids of its members; in `mediates` of a hundred lines the creditor mediates."""
 
     label: str
@@ -29,159 +33,20 @@ class Group(Struct, frozen=True):
     mediates: int
 
 
-class Habit(Struct, frozen=True):
+class Habit(Struct, frozen=True, forbid_unknown_fields=True):
     """The behaviour of `share` per cent of a group: receivers (by weight, or along chains) and amounts in units."""
 
     id: str
     group: str
     share: int
-    rate: str
+    rate: Decimal
     weights: Mapping[str, int]
     chains: tuple[str, ...]
-    affinity: str
+    affinity: Decimal
     p50: int
     p90: int
     most: int
-    periodicity: str = "1"
-
-
-GROUPS = {
-    "households": Group("Households", "household", "person", 35),
-    "retail": Group("Shops and stalls", "shop", "business", 75),
-    "producers": Group("Makers and growers", "maker", "business", 60),
-    "services": Group("Services", "service", "business", 50),
-    "anchors": Group("Common institutions", "anchor", "hub", 100),
-    "agents": Group("Go-betweens", "agent", "business", 100),
-    "neighbours": Group("Neighbours", "neighbour", "person", 80),
-}
-
-# fmt: off
-HABITS = (
-    Habit(
-        id="household", group="households", share=55, rate="0.1",
-        weights={"households": 55, "retail": 25, "services": 20}, chains=("retail",), affinity="0.5",
-        p50=110, p90=340, most=500,
-    ),
-    Habit(
-        id="household_active", group="households", share=25, rate="0.15",
-        weights={"households": 55, "services": 25, "retail": 20}, chains=("retail", "services"), affinity="0.5",
-        p50=150, p90=420, most=500,
-    ),
-    Habit(
-        id="household_frugal", group="households", share=20, rate="0.05",
-        weights={"retail": 45, "households": 35, "producers": 20}, chains=("retail",), affinity="0.6",
-        p50=70, p90=220, most=400, periodicity="0.5",
-    ),
-    Habit(
-        id="retail", group="retail", share=100, rate="0.12",
-        weights={"producers": 50, "anchors": 40, "households": 10}, chains=("producers",), affinity="0.6",
-        p50=210, p90=460, most=500,
-    ),
-    Habit(
-        id="producer_large", group="producers", share=35, rate="0.12",
-        weights={"households": 50, "services": 25, "retail": 25}, chains=("households",), affinity="0.7",
-        p50=230, p90=470, most=500, periodicity="1.5",
-    ),
-    Habit(
-        id="producer_small", group="producers", share=65, rate="0.08",
-        weights={"households": 50, "services": 20, "retail": 30}, chains=("households",), affinity="0.6",
-        p50=140, p90=380, most=500,
-    ),
-    Habit(
-        id="service", group="services", share=100, rate="0.08",
-        weights={"households": 45, "retail": 30, "anchors": 25}, chains=("households", "retail"), affinity="0.5",
-        p50=130, p90=380, most=500,
-    ),
-    Habit(
-        id="anchor_hub", group="anchors", share=100, rate="0.06",
-        weights={"producers": 40, "households": 45, "services": 15}, chains=("producers", "households"), affinity="0.6",
-        p50=280, p90=480, most=500,
-    ),
-    Habit(
-        id="agent", group="agents", share=100, rate="0.05",
-        weights={"anchors": 30, "households": 40, "retail": 30}, chains=("anchors",), affinity="0.3",
-        p50=160, p90=420, most=500,
-    ),
-    Habit(
-        id="neighbour", group="neighbours", share=100, rate="0.2",
-        weights={"neighbours": 1}, chains=("neighbours",), affinity="0.5",
-        p50=120, p90=320, most=500,
-    ),
-)
-# fmt: on
-SPREAD = 37  # coprime to 100: its multiples visit each per cent once
-
-_GIVEN = (
-    *("Adela", "Alwin", "Anouk", "Arvid", "Beata", "Bram", "Cosima", "Corin", "Dagny", "Doran", "Edda", "Emeric"),
-    *("Fenna", "Florin", "Gisela", "Gwyn", "Hadley", "Hedda", "Idris", "Imke", "Ines", "Jarek", "Jorun", "Kaja"),
-    *("Kester", "Leoni", "Lorcan", "Mabel", "Milo", "Nadja", "Nils", "Odile", "Orrin", "Petra", "Quentin", "Ragna"),
-    *("Roan", "Sanne", "Silas", "Tamsin", "Tobin", "Ursel", "Viggo", "Wanda", "Wim", "Ysolde", "Yorick", "Zelda"),
-)
-_FAMILY = (
-    *("Alderby", "Ashcombe", "Barrow", "Birkwell", "Brackett", "Calloway", "Cinder", "Copley", "Dunmore", "Eastlake"),
-    *("Elmhurst", "Fairlie", "Farrow", "Fenwick", "Garnet", "Goswell", "Hartnell", "Hazelby", "Holloway", "Inglewood"),
-    *("Juniper", "Kettle", "Kirkby", "Larkin", "Linden", "Lowther", "Marlow", "Merrick", "Nettleton", "Norcross"),
-    *("Oakes", "Orchardson", "Pemberly", "Pickard", "Quarles", "Redfern", "Rowntree", "Saltmarsh", "Sedgeley"),
-    *("Tarrant", "Thackeray", "Thistle", "Underhill", "Varley", "Wainwright", "Whitlock", "Yarrow", "Yeoman"),
-)
-_PLACES = (
-    *("Abbot's End", "Badger Row", "Beacon Hill", "Birch Lane", "Bridge Foot", "Brook Side", "Castle Mound"),
-    *("Chapel Yard", "Church Stile", "Clover Field", "Crane Wharf", "Crossways", "Dove Court", "Eel Pie Quay"),
-    *("Elder Grove", "Ferry Landing", "Fiddler's Green", "Fox Hollow", "Glebe Meadow", "Goose Common", "Heron Weir"),
-    *("High Street", "Hill Top", "Hop Garden", "Kiln Corner", "Lamb's Fold", "Lime Walk", "Lock Cottages"),
-    *("Lower Mill", "Maltings", "Market Square", "Nether Wood", "North Gate", "Old Quarry", "Otter Bank", "Paddock"),
-    *("Pear Tree Close", "Pond Head", "Rookery", "Sand Pit Lane", "Sheep Wash", "South Gate", "Stone Barn"),
-    *("Tanner's Row", "Toll House", "Upper Mill", "Well Cross", "Windmill Hill"),
-)
-_TRADES: Mapping[str, Sequence[str]] = {
-    "anchors": (
-        *("Granary", "Water Board", "Savings Circle", "Cold Store", "Energy Works", "Freight Yard", "Seed Bank"),
-        *("Housing Trust", "Assembly Rooms", "Timber Yard", "Tool Library", "Road Board", "Creamery", "Grain Exchange"),
-        *("Hospital", "College"),
-    ),
-    "producers": (
-        *("Orchard", "Dairy", "Flour Mill", "Apiary", "Sawmill", "Pottery", "Weaving Shed", "Brewhouse", "Nursery"),
-        *("Smithy", "Tannery", "Vineyard", "Fishery", "Poultry Yard", "Soapworks", "Joinery"),
-    ),
-    "retail": (
-        *("General Store", "Bakehouse", "Greengrocer", "Chandlery", "Bookshop", "Ironmonger", "Draper", "Apothecary"),
-        *("Cheesemonger", "Toyshop", "Stationer", "Wine Cellar", "Florist", "Cobbler", "Spice Stall", "Tackle Shop"),
-    ),
-    "services": (
-        *("Repairs", "Surgery", "Laundry", "Haulage", "Music School", "Barber", "Surveyor", "Plumbing", "Nursing"),
-        *("Print Room", "Bookkeeping", "Roofing", "Tea Room", "Taxi", "Tailoring", "Gardening"),
-    ),
-    "agents": (
-        *("Notary", "Brokerage", "Arbiter", "Auctioneer", "Chancery", "Clearing Desk", "Commission", "Escrow"),
-        *("Factor", "Introductions", "Ledger Room", "Letting", "Mediation", "Purchasing", "Tally House"),
-        "Underwriter",
-    ),
-}
-
-# Coprime to the number of pairs: every pair is used once before any repeats, and neighbours share no word.
-_STRIDE = 1013
-
-
-def habit_of(group: str, place: int) -> str:
-    """The habit of a member; habits alternate, so that even a small group has all of them by share."""
-    point = place * SPREAD % 100
-    for habit in HABITS:
-        if habit.group == group:
-            point -= habit.share
-            if point < 0:
-                return habit.id
-    raise AssertionError(f"the habits of {group} are not shared out")
-
-
-def name_of(group: str, number: int, turn: int = 0) -> str:
-    """The name of a member: of a firm in groups that trade, else of a person."""
-    trades = _TRADES.get(group)
-    front, back = (_FAMILY, trades) if trades else (_GIVEN, _FAMILY)
-    pairs = len(front) * len(back)
-    pair = (number * _STRIDE + turn) % pairs
-    again = number // pairs
-    name = f"{front[pair % len(front)]} {back[pair // len(front)]}"
-    return name if again == 0 else f"{name} of {_PLACES[(again + turn) % len(_PLACES)]}"
+    periodicity: Decimal = Decimal(1)
 
 
 LEAST, MOST = 2, 100_000
@@ -203,7 +68,7 @@ class Profile(StrEnum):
     MARKET = "market"
 
 
-class Link(Struct, frozen=True):
+class Link(Struct, frozen=True, forbid_unknown_fields=True):
     """Payments between two groups: each payer (or each payee) gets `hundredths` / 100 partners.
 
     Limits lie between `least` units and `least` doubled `doublings` times, each doubling equally often.
@@ -248,14 +113,14 @@ class Member(Struct, frozen=True):
     status: str
 
 
-class Day(Struct, frozen=True):
+class Day(Struct, frozen=True, forbid_unknown_fields=True):
     """A time of more or less trade, in seconds from the beginning; factors of the rate by scope."""
 
     label: str
     description: str
     begins: int
     lasts: int
-    factors: Mapping[str, str]
+    factors: Mapping[str, Decimal]
 
 
 Members: TypeAlias = Mapping[str, Sequence[Member]]
@@ -268,85 +133,75 @@ ONE_ABSENT_IN = 25
 ONE_STRANGER_IN = 10
 LATE_BY = 20  # seconds
 
-VILLAGE_LINKS = (
-    Link("households", "retail", 250, 300),
-    Link("households", "households", 130, 150),
-    Link("households", "services", 200, 250, by_payee=True),
-    Link("households", "producers", 60, 200, by_payee=True),
-    Link("households", "agents", 200, 200, by_payee=True),
-    Link("retail", "producers", 150, 500, by_payee=True),
-    Link("retail", "households", 100, 400),
-    Link("retail", "anchors", 100, 800, by_payee=True),
-    Link("producers", "households", 100, 400, by_payee=True),
-    Link("producers", "retail", 100, 400),
-    Link("producers", "services", 100, 300),
-    Link("services", "households", 50, 400, by_payee=True),
-    Link("services", "retail", 100, 300),
-    Link("services", "anchors", 100, 500, 2),
-    Link("anchors", "producers", 60, 800, by_payee=True),
-    Link("anchors", "households", 35, 500, by_payee=True),
-    Link("anchors", "retail", 100, 1400, 2, by_payee=True),
-    Link("anchors", "services", 100, 800, 2),
-    Link("agents", "households", 150, 300, 2),
-    Link("agents", "anchors", 100, 800, 2),
-)
-# Hours circulate among services; households take part through them.
-HOUR_LINKS = (
-    Link("households", "services", 60, 4, equivalent=HOUR),
-    Link("services", "households", 40, 8, by_payee=True, equivalent=HOUR),
-)
-HOUR_RING = Link("services", "services", 200, 8, equivalent=HOUR)
-MARKET_LINKS = (
-    Link("households", "retail", 120, 200),
-    Link("households", "anchors", 100, 200, 2),
-    Link("retail", "producers", 120, 300, by_payee=True),
-    Link("retail", "anchors", 100, 600, 2),
-    Link("producers", "households", 40, 200, by_payee=True),
-    Link("producers", "anchors", 100, 500, 2),
-    Link("anchors", "households", 100, 200, 2, by_payee=True),
-    Link("anchors", "retail", 100, 500, 2, by_payee=True),
-    Link("anchors", "producers", 100, 500, 2, by_payee=True),
-    Link("anchors", "anchors", 200, 2000, 2),
-)
-VILLAGE_SHARES = {"households": 38, "retail": 12, "producers": 24, "services": 16, "anchors": 6, "agents": 4}
-TOWN_SHARES = {"households": 44, "retail": 14, "producers": 14, "services": 20, "anchors": 5, "agents": 3}
-SMALL_TOWN = Layout(TOWN_SHARES, 60, VILLAGE_LINKS)
-LAYOUTS = {
-    Profile.VILLAGE: Layout(VILLAGE_SHARES, 100, VILLAGE_LINKS),
-    Profile.TOWN: Layout(TOWN_SHARES, 60, (*VILLAGE_LINKS, *HOUR_LINKS), HOUR_RING, (HOUR, UNIT)),
-    Profile.RING: Layout({"neighbours": 100}, MOST, ring=Link("neighbours", "neighbours", 200, 200, 2)),
-    Profile.MARKET: Layout({"households": 50, "anchors": 4, "retail": 22, "producers": 24}, 25, MARKET_LINKS),
-}
 # A smaller town has too few services for hours to circulate.
 HOURS_FROM = 20
 HUBS = "anchors"
 DEGREE_MOST = 1000
 LIMIT_MOST = 10**9
 
-DAYS = (
-    Day(
-        "market_day",
-        "A market day brings everybody to the stalls.",
-        70,
-        25,
-        {"group:households": "1.5", "group:retail": "1.4"},
-    ),
-    Day("rainy_week", "It rains; people stay at home.", 120, 20, {"all": "0.6"}),
-    Day(
-        "harvest",
-        "Harvest: wages are paid and spent.",
-        170,
-        30,
-        {"group:producers": "2", "profile:household_active": "1.5"},
-    ),
-    Day(
-        "settling_day",
-        "Shops and services settle what they owe.",
-        230,
-        10,
-        {"group:retail": "1.8", "group:services": "1.5"},
-    ),
-)
+SPREAD = 37  # coprime to 100: its multiples visit each per cent once
+# Coprime to the number of pairs: every pair is used once before any repeats, and neighbours share no word.
+_STRIDE = 1013
+
+
+class Invented(Struct, frozen=True, forbid_unknown_fields=True):
+    """What networks are made of: `villages.yaml`."""
+
+    groups: dict[str, Group]
+    habits: tuple[Habit, ...]
+    given: tuple[str, ...]
+    family: tuple[str, ...]
+    places: tuple[str, ...]
+    trades: dict[str, tuple[str, ...]]
+    links: dict[str, tuple[Link, ...]]
+    days: tuple[Day, ...]
+
+
+@cache
+def invented() -> Invented:
+    data = files("pendula.credit.authoring").joinpath("villages.yaml").read_bytes()
+    return read(read_bytes(data, Format.YAML, "villages.yaml"), Invented)
+
+
+def layout_of(profile: Profile, participants: int = MOST) -> Layout:
+    links = invented().links
+    town = {"households": 44, "retail": 14, "producers": 14, "services": 20, "anchors": 5, "agents": 3}
+    match profile:
+        case Profile.VILLAGE:
+            village = {"households": 38, "retail": 12, "producers": 24, "services": 16, "anchors": 6, "agents": 4}
+            return Layout(village, 100, links["village"])
+        case Profile.TOWN if participants < HOURS_FROM:
+            return Layout(town, 60, links["village"])
+        case Profile.TOWN:
+            ring = Link("services", "services", 200, 8, equivalent=HOUR)
+            return Layout(town, 60, links["village"] + links["hours"], ring, (HOUR, UNIT))
+        case Profile.RING:
+            return Layout({"neighbours": 100}, MOST, ring=Link("neighbours", "neighbours", 200, 200, 2))
+        case Profile.MARKET:
+            return Layout({"households": 50, "anchors": 4, "retail": 22, "producers": 24}, 25, links["market"])
+
+
+def habit_of(group: str, place: int) -> str:
+    """The habit of a member; habits alternate, so that even a small group has all of them by share."""
+    point = place * SPREAD % 100
+    for habit in invented().habits:
+        if habit.group == group:
+            point -= habit.share
+            if point < 0:
+                return habit.id
+    raise AssertionError(f"the habits of {group} are not shared out")
+
+
+def name_of(group: str, number: int, turn: int = 0) -> str:
+    """The name of a member: of a firm in groups that trade, else of a person."""
+    names = invented()
+    trades = names.trades.get(group)
+    front, back = (names.family, trades) if trades else (names.given, names.family)
+    pairs = len(front) * len(back)
+    pair = (number * _STRIDE + turn) % pairs
+    again = number // pairs
+    name = f"{front[pair % len(front)]} {back[pair // len(front)]}"
+    return name if again == 0 else f"{name} of {names.places[(again + turn) % len(names.places)]}"
 
 
 def village(
@@ -366,7 +221,7 @@ def village(
     """
     _within("number of participants", participants, LEAST, MOST)
     _within("seed", seed, 0, SEED_MOST)
-    layout = SMALL_TOWN if profile is Profile.TOWN and participants < HOURS_FROM else LAYOUTS[profile]
+    layout = layout_of(profile, participants)
     shaped = [f"{name}-{value}" for name, value in (("hubs", hubs), ("degree", degree), ("limit", limit)) if value]
     if hubs is not None:
         layout = _with_hubs(layout, participants, hubs)
@@ -386,8 +241,10 @@ def village(
         "seed": seed,
         "baseEquivalent": UNIT,
         "equivalents": list(layout.equivalents),
-        "groups": [{"id": group, "label": GROUPS[group].label} for group in members],
-        "behaviorProfiles": [_behaviour(habit, layout, members) for habit in HABITS if habit.group in members],
+        "groups": [{"id": group, "label": invented().groups[group].label} for group in members],
+        "behaviorProfiles": [
+            _behaviour(habit, layout, members) for habit in invented().habits if habit.group in members
+        ],
         "participants": [_participant(member, turn) for group in members.values() for member in group],
         "trustlines": [*_lines(layout, members, draw), *_ring(layout, members, draw)],
         "settings": _settings(profile),
@@ -431,7 +288,7 @@ def _members(participants: int, layout: Layout, draw: Pcg32) -> dict[str, list[M
     return {
         group: [
             Member(
-                id=f"{GROUPS[group].member}-{number + 1:0{len(str(count))}d}",
+                id=f"{invented().groups[group].member}-{number + 1:0{len(str(count))}d}",
                 group=group,
                 number=number,
                 quarter=number * quarters // count,
@@ -474,7 +331,7 @@ def _participant(member: Member, turn: int) -> Json:
     return {
         "id": member.id,
         "name": name_of(member.group, member.number, turn),
-        "type": GROUPS[member.group].type,
+        "type": invented().groups[member.group].type,
         "status": member.status,
         "groupId": member.group,
         "behaviorProfileId": member.habit,
@@ -494,13 +351,13 @@ def _behaviour(habit: Habit, layout: Layout, members: Members) -> Json:
     return {
         "id": habit.id,
         "props": {
-            "tx_rate": Decimal(habit.rate),
+            "tx_rate": habit.rate,
             "equivalent_weights": dict.fromkeys(codes, 1),
             "recipient_group_weights": weights,
             "amount_model": {code: amounts if code == UNIT else HOURS_MODEL for code in codes},
             "flow_chains": [[habit.group, to] for to in habit.chains if to in others],
-            "flow_affinity": Decimal(habit.affinity),
-            "periodicity_factor": Decimal(habit.periodicity),
+            "flow_affinity": habit.affinity,
+            "periodicity_factor": habit.periodicity,
         },
     }
 
@@ -575,7 +432,7 @@ def _line(link: Link, creditor: str, debtor: str, place: int, limit: int | None,
     }
     if link.equivalent != UNIT:
         line["equivalent"] = link.equivalent
-    mediates = GROUPS[link.payee].mediates
+    mediates = invented().groups[link.payee].mediates
     if place * mediates % 100 >= mediates:
         line["policy"] = {"can_be_intermediate": False}
     return line
@@ -602,13 +459,13 @@ def _events(members: Members, draw: Pcg32) -> list[Json]:
     opening: Json = {"time": 0, "type": "note", "description": "The books are open; nobody owes anybody anything."}
     habits = {member.habit for group in members.values() for member in group}
     scopes = {"all", *(f"group:{group}" for group in members), *(f"profile:{habit}" for habit in habits)}
-    days = [day for day in DAYS if not scopes.isdisjoint(day.factors)]
+    days = [day for day in invented().days if not scopes.isdisjoint(day.factors)]
     return [opening, *(_stress(day, scopes, draw) for day in days)]
 
 
 def _stress(day: Day, scopes: set[str], draw: Pcg32) -> Json:
     effects: list[Json] = [
-        {"op": "mult", "field": "tx_rate", "scope": scope, "value": Decimal(factor)}
+        {"op": "mult", "field": "tx_rate", "scope": scope, "value": factor}
         for scope, factor in day.factors.items()
         if scope in scopes
     ]
