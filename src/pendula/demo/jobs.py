@@ -2,29 +2,31 @@
 
 A round every few seconds creates objects, runs their jobs, verified by workers that sometimes die, and finishes
 rollbacks. Everything is drawn from one seed and the number of the job. The position is read from the store, so that a
-restart continues. The driver uses the same calls as any client.
+restart continues. The driver uses the Python API, like any program.
 """
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
 
-from pendula.governance.calls import Governance
+from pendula.governance import Machine, Rules, governed
 from pendula.governance.gates import VERDICTS
-from pendula.governance.inputs import Rules, rules_of
-from pendula.governance.machines import Machine
-from pendula.governance.model import DAY_US, Governed
-from pendula.governance.tables import tables_of
+from pendula.governance.inputs import rules_of
+from pendula.governance.model import DAY_US
+from pendula.governance.objects import ProofMembers
+from pendula.jobs import JobRefused, Policy, Scheduler
 from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
-from pendula.jobs.calls import Caller, Calls, Reply
-from pendula.jobs.messages import Job, Pull, Pulled
-from pendula.jobs.model import SECOND, Actor, Policy
+from pendula.jobs.calls import Caller, Calls
+from pendula.jobs.messages import Job, Pull
+from pendula.jobs.model import SECOND, Actor
 from pendula.jobs.presence import Presence, PresenceWriter
 from pendula.jobs.request_reading import read
+from pendula.jobs.scheduler_calls import PullMembers
 from pendula.kernel.rng import Pcg32, stream
-from pendula.kernel.time import format_utc
+from pendula.kernel.time import format_utc, parse_utc
 
 log = logging.getLogger("pendula.server.demo")
 
@@ -121,29 +123,27 @@ def kind_of(number: int) -> str:
 
 
 def new_object(number: int) -> dict[str, Any]:
-    """The body of the request that creates an object."""
+    """The members of a new object."""
     draws = stream(SEED, number, BIRTH)
     kind = kind_of(number)
-    body: dict[str, Any] = {
-        "object_type": kind,
-        "object_id": name_of(number),
+    members: dict[str, Any] = {
         "reason": "reported by a visitor" if kind == "memory" else "derived from memories",
         "evidence_refs": [f"note:{number}"],
         "impact_tier": ("low", "low", "medium", "high")[draws.bounded(4)],
     }
     if kind == "memory":
-        body["risk_tier"] = ("low", "medium", "medium", "high")[draws.bounded(4)]
-        body["half_life"] = HALF_LIVES[draws.bounded(len(HALF_LIVES))]
+        members["risk_tier"] = ("low", "medium", "medium", "high")[draws.bounded(4)]
+        members["half_life"] = HALF_LIVES[draws.bounded(len(HALF_LIVES))]
     elif kind == "experience":
-        body["source_refs"] = [_source_memory(number)]
+        members["source_refs"] = [_source_memory(number)]
     else:
-        body |= {
+        members |= {
             "falsify_if": f"the {SUBJECTS[number % len(SUBJECTS)]} is not where it should be",
             "review_interval": "PT3M",
             "unknown_type": ("multipath", "out_of_scope", "ontic_unknowable")[draws.bounded(3)],
             "auto_verify_budget": 2 + draws.bounded(2),
         }
-    return body
+    return members
 
 
 def _source_memory(number: int) -> str:
@@ -157,8 +157,8 @@ class DemoDriver:
     """Runs the demo in the background from `start` to `close`."""
 
     def __init__(self, calls: Calls) -> None:
-        self._calls = calls
-        self._governance = Governance(calls)
+        self._jobs = Scheduler(calls, DEMO_USER)
+        self._objects = governed(self._jobs)
         self._loop = BackgroundLoop(
             "pendula-jobs-demo", self.round, log=log, trouble="the demo of jobs has stopped", pause_sec=30.0
         )
@@ -197,93 +197,94 @@ class DemoDriver:
     def _begin(self) -> None:
         """Set all gates to pass."""
         for gate in VERDICTS:
-            self._governance.set_gate({"gate": gate, "verdict": "pass", "reason": "a calm day"}, DEMO_USER)
+            self._objects.set_gate(gate, "pass", "a calm day")
 
     def _create(self, number: int) -> None:
         if number % FAILING_EVERY == 0:
-            lost = {"object_type": "memory", "object_id": f"letters-of-{number}", "action": "archive"}
-            self._calls.enqueue({**lost, "max_attempts": 1}, DEMO_USER)
-        body = new_object(number)
+            self._jobs.enqueue(object_type="memory", object_id=f"letters-of-{number}", action="archive", max_attempts=1)
+        members = new_object(number)
         least, most = LIFE_SEC if self._created else FIRST_LIFE_SEC
         life = least + stream(SEED, number, WORK).bounded(most - least)
-        now = self._calls.clock()
-        body["expires_at"] = format_utc(now + life * SECOND)
+        now = self._jobs.now()
+        members["expires_at"] = format_utc(now + life * SECOND)
         if kind_of(number) != "memory":
-            body["review_due_at"] = format_utc(now + REVIEW_SEC * SECOND)
-        self._governance.create(body, DEMO_USER)
+            members["review_due_at"] = format_utc(now + REVIEW_SEC * SECOND)
+        with suppress(JobRefused):
+            self._objects.create(kind_of(number), name_of(number), **members)
 
     def _counted(self) -> int:
         """The number of objects created in earlier runs on this store."""
         number = 0
-        while self._governed(kind_of(number), name_of(number)) is not None:
+        while self._place(kind_of(number), name_of(number)) is not None:
             number += 1
         return number
 
-    def _governed(self, kind: str, name: str) -> Governed | None:
-        return self._calls.store.read(lambda look: tables_of(look).governed(kind, name))
+    def _place(self, kind: str, name: str) -> str | None:
+        """The state of an object in its machine; None for one without governance."""
+        try:
+            found = self._objects.show(kind, name)["object"]
+        except JobRefused:
+            return None
+        axes = (found["status"], found["epistemic_state"])
+        return "/".join(axis for axis in axes if axis is not None)
 
     def _live(self) -> int:
-        places = self._calls.store.read(lambda look: tables_of(look).places())
-        return sum(count for _, place, count in places if not place.startswith("archived"))
+        rows = self._objects.figures()["places"]
+        return sum(row["objects"] for row in rows if not row["place"].startswith("archived"))
 
     # Jobs
 
     def _run_jobs(self) -> None:
-        body = {"worker_id": self._worker(), "limit": JOBS_A_ROUND, "lease_sec": LEASE_SEC}
-        pulled = self._calls.pull(body, DEMO_USER)
-        if isinstance(pulled, Pulled):
-            self._show_worker(body, pulled.count)
-            for job in pulled.jobs:
+        body: PullMembers = {"worker_id": self._worker(), "limit": JOBS_A_ROUND, "lease_sec": LEASE_SEC}
+        pulled = self._jobs.pull(**body)
+        self._show_worker(body, pulled.count)
+        for job in pulled.jobs:
+            # A job may have ended otherwise meanwhile, for instance with its object.
+            with suppress(JobRefused):
                 self._run_job(job)
 
-    def _show_worker(self, body: Mapping[str, Any], given: int) -> None:
+    def _show_worker(self, body: PullMembers, given: int) -> None:
         """Record the pull, so that the demo worker is listed like one that pulls over HTTP."""
-        policy, now = self._calls.policy, self._calls.clock()
+        policy, now = self._jobs.calls.policy, self._jobs.now()
         pull = read(Pull, body, policy, now)
         assert isinstance(pull, Pull)
         self._presence.seen(pull, now, given, (policy.vocabulary.object_types, policy.vocabulary.actions))
 
     def _worker(self) -> str:
-        return f"demo-{WORKERS[self._calls.clock() // (20 * SECOND) % len(WORKERS)]}"
+        return f"demo-{WORKERS[self._jobs.now() // (20 * SECOND) % len(WORKERS)]}"
 
     def _run_job(self, job: Job) -> None:
         draws = stream(SEED, int(job.job_id.removeprefix("job_"), 36), WORK + job.delivery_count)
         if job.delivery_count == 1 and draws.bounded(DIES_ONE_IN) == 0:
             return  # simulates a killed worker: the lease runs out, and another worker gets the job
-        proof = {"worker_id": job.worker_id, "lease_token": job.lease_token}
-        known = self._governed(job.object_type, job.object_id)
-        if known is None:
+        proof: ProofMembers = {"worker_id": job.worker_id, "lease_token": job.lease_token}
+        place = self._place(job.object_type, job.object_id)
+        if place is None:
             self._run_ungoverned(job, proof)
         elif job.delivery_count == 1 and draws.bounded(GIVES_UP_ONE_IN) == 0:
-            self._calls.fail(job.job_id, {"error": GIVEN_UP, "retry_delay_sec": 5, **proof}, DEMO_USER)
+            self._jobs.fail(job.job_id, error=GIVEN_UP, retry_delay_sec=5, **proof)
         elif job.action in PLAIN:
-            self._governance.settle(job.job_id, proof, DEMO_USER)
-        else:
-            self._verify(job, known.place, proof, draws)
+            self._objects.settle(job.job_id, **proof)
+        elif self._objects.begin(job.job_id, **proof)["entered"]:
+            finding = _choose_finding(job, place, draws)
+            seen = [f"look:{job.job_id}"]
+            self._objects.finish(job.job_id, finding=finding, reason=REASONS[finding], evidence_refs=seen, **proof)
 
-    def _run_ungoverned(self, job: Job, proof: Mapping[str, Any]) -> None:
+    def _run_ungoverned(self, job: Job, proof: ProofMembers) -> None:
         """A job of an object without governance: fails at first, succeeds after a requeue."""
         if job.delivery_count == 1:
-            self._calls.fail(job.job_id, {"error": GIVEN_UP, **proof}, DEMO_USER)
+            self._jobs.fail(job.job_id, error=GIVEN_UP, **proof)
         else:
-            self._calls.ack(job.job_id, {"result": "succeeded", **proof}, DEMO_USER)
-
-    def _verify(self, job: Job, place: str, proof: Mapping[str, Any], draws: Pcg32) -> None:
-        begun = self._governance.begin(job.job_id, proof, DEMO_USER)
-        if not isinstance(begun, Reply) or not begun.body["entered"]:
-            return
-        finding = _choose_finding(job, place, draws)
-        verdict = {"finding": finding, "reason": REASONS[finding], "evidence_refs": [f"look:{job.job_id}"]}
-        self._governance.finish(job.job_id, {**verdict, **proof}, DEMO_USER)
+            self._jobs.ack(job.job_id, result="succeeded", **proof)
 
     # Rollbacks
 
     def _finish_rollbacks(self) -> None:
-        waiting = self._calls.store.read(lambda look: tables_of(look).open_rollbacks(1))
-        for rollback in waiting:
-            if rollback.asked_at + ROLLBACK_SEC * SECOND <= self._calls.clock():
-                body = {"reason": "everything built on it is rolled back"}
-                self._governance.rollback_finished(rollback.object_type, rollback.object_id, body, DEMO_USER)
+        for rollback in self._objects.rollbacks(limit=1)["rollbacks"]:
+            if parse_utc(rollback["asked_at"]) + ROLLBACK_SEC * SECOND <= self._jobs.now():
+                about = rollback["object_type"], rollback["object_id"]
+                with suppress(JobRefused):
+                    self._objects.rollback_finished(*about, reason="everything built on it is rolled back")
 
 
 def _choose_finding(job: Job, place: str, draws: Pcg32) -> str:

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pendula.demo.jobs import COUNT, FIRST_POISONED, ROUND_SEC, DemoDriver, name_of, with_fast_clock
-from pendula.governance import REFERENCE
-from pendula.governance.calls import Governance
+from pendula.governance import REFERENCE, governed
 from pendula.governance.inputs import rules_of
 from pendula.governance.model import DAY_US
-from pendula.jobs.calls import Calls, queries
-from pendula.jobs.model import SECOND, Policy
+from pendula.jobs import Policy, Scheduler
+from pendula.jobs.calls import Calls
+from pendula.jobs.messages import Event
+from pendula.jobs.model import SECOND
 from pendula.jobs.store.sqlite import SqliteStore
 
 POISONED = name_of(FIRST_POISONED)
@@ -25,6 +25,8 @@ class Town:
         self.now = 1_800_000_000 * SECOND
         self.calls = Calls(store, with_fast_clock(Policy()), lambda: self.now)
         self.keeper = DemoDriver(self.calls)
+        self.jobs = Scheduler(self.calls)
+        self.objects = governed(self.jobs)
 
     def live(self, rounds: int) -> None:
         for _ in range(rounds):
@@ -33,13 +35,11 @@ class Town:
             self.calls.reclaim()
 
     def places(self) -> dict[str, int]:
-        found: Any = Governance(self.calls).figures().body["places"]
+        found = self.objects.figures()["places"]
         return {f"{row['object_type']} {row['place']}": row["objects"] for row in found}
 
-    def events(self, **query: Any) -> list[dict[str, Any]]:
-        answer: Any = queries.trail(self.calls.store, self.calls.policy, {"limit": 1000, **query})
-        found: list[dict[str, Any]] = answer.body["events"]
-        return found
+    def events(self, object_type: str, object_id: str) -> list[Event]:
+        return list(self.jobs.audit(limit=1000, object_type=object_type, object_id=object_id).events)
 
 
 @pytest.fixture
@@ -61,10 +61,10 @@ def test_the_demo_creates_a_hundred_objects_once_over_restarts(town: Town) -> No
 def test_objects_age_through_verification_decay_archive_and_reinstatement(town: Town) -> None:
     town.live(200)
 
-    done: Any = queries.listed(town.calls.store, town.calls.policy, {"status": "succeeded", "limit": 1000})
-    entered: Any = Governance(town.calls).figures().body["counts"]
+    done = town.jobs.list(status="succeeded", limit=1000)
+    entered = town.objects.figures()["counts"]
     places = {row["word"] for row in entered if row["kind"] == "entered"}
-    assert {job["action"] for job in done.body["jobs"]} == set(Policy().vocabulary.actions)
+    assert {job.action for job in done.jobs} == set(Policy().vocabulary.actions)
     assert places >= {
         "memory verified",
         "memory stale",
@@ -78,9 +78,9 @@ def test_the_poisoned_memory_is_rejected_rolled_back_and_archived(town: Town) ->
     town.live(100)
 
     events = town.events(object_type="memory", object_id=POISONED)
-    states = [event["after"]["status"] for event in events if event["after"].get("transitioned")]
+    states = [event.after["status"] for event in events if event.after.get("transitioned")]
     assert states == ["quarantine", "rejected_poisoned", "archived"]
-    assert [event["after"]["rollback_pending"] for event in events if event["event_type"] == "rollback"] == [
+    assert [event.after["rollback_pending"] for event in events if event.event_type == "rollback"] == [
         True,
         False,
     ]
@@ -89,11 +89,9 @@ def test_the_poisoned_memory_is_rejected_rolled_back_and_archived(town: Town) ->
 def test_the_job_of_a_dead_worker_is_redelivered(town: Town) -> None:
     town.live(60)
 
-    listed: Any = queries.listed(town.calls.store, town.calls.policy, {"status": "succeeded", "limit": 1000})
-    again: Any = [
-        queries.history(town.calls.store, job["job_id"]) for job in listed.body["jobs"] if job["delivery_count"] > 1
-    ]
-    errors = [error["error"] for history in again for error in history.body["errors"]]
+    done = town.jobs.list(status="succeeded", limit=1000)
+    again = [town.jobs.history(job.job_id) for job in done.jobs if job.delivery_count > 1]
+    errors = [error.error for history in again for error in history.errors]
     assert any(error.startswith("lease_expired: demo-") for error in errors)
 
 
@@ -109,14 +107,12 @@ def test_the_demo_workers_are_listed_with_all_others(town: Town) -> None:
 
 def test_the_dead_letter_succeeds_after_a_requeue(town: Town) -> None:
     town.live(3)
-    dead: Any = queries.listed(town.calls.store, town.calls.policy, {"status": "dead_letter"})
-    (job,) = dead.body["jobs"]
+    (job,) = town.jobs.list(status="dead_letter").jobs
 
-    town.calls.requeue(job["job_id"], {"reason": "the archive answers again"})
+    town.jobs.requeue(job.job_id, reason="the archive answers again")
     town.live(2)
 
-    shown: Any = queries.show(town.calls.store, job["job_id"])
-    assert shown.body["job"]["status"] == "succeeded"
+    assert town.jobs.show(job.job_id).job.status == "succeeded"
 
 
 def test_a_day_of_the_state_machines_takes_half_a_minute() -> None:
