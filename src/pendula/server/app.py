@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 import pendula
 from pendula.server.api import combined_stream, front, openapi
 from pendula.server.api.engines import command_router, engine_router, lifecycle_router, moments_router
-from pendula.server.api.requests import only_known_names, problem_of
+from pendula.server.api.requests import document_limits, only_known_names, problem_of
 from pendula.server.data_directory import DataDirectory
 from pendula.server.errors import (
     HttpRefused,
@@ -63,6 +63,7 @@ def create_app(
     )
     app.state.supervisor = supervisor
     app.state.page = Page.packaged() if page is None else page
+    app.state.body_limits = document_limits(settings)
     strict = [Depends(only_known_names)]
     app.include_router(front.router, dependencies=strict)
     app.include_router(combined_stream.router, dependencies=strict)

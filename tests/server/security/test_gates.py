@@ -319,8 +319,7 @@ async def test_a_body_that_stops_arriving_times_out() -> None:
         await asyncio.Event().wait()
         raise AssertionError("it never comes")
 
-    at_once = Settings(limits={"header_seconds": 0})
-    bounded = bounded_body(POST, Headers(scope=POST), receive, at_once)
+    bounded = bounded_body(POST, Headers(scope=POST), receive, 10, 0)
     await bounded()
 
     with pytest.raises(SlowRequest):
@@ -331,7 +330,7 @@ async def test_reading_a_body_above_its_limit_raises() -> None:
     async def receive() -> Message:
         return {"type": "http.request", "body": b"xx", "more_body": False}
 
-    bounded = bounded_body(POST, Headers(scope=POST), receive, Settings(limits={"body_bytes": 1}))
+    bounded = bounded_body(POST, Headers(scope=POST), receive, 1, 60)
 
     with pytest.raises(BodyTooLarge):
         await bounded()
@@ -339,9 +338,9 @@ async def test_reading_a_body_above_its_limit_raises() -> None:
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
 @pytest.mark.parametrize("declared", [{"content-length": "5"}, {"transfer-encoding": "chunked"}])
-def test_a_call_that_only_reads_has_no_body(settings: Settings, method: str, declared: dict[str, str]) -> None:
+def test_a_call_that_only_reads_has_no_body(method: str, declared: dict[str, str]) -> None:
     with pytest.raises(InvalidHead):
-        bounded_body({"type": "http", "method": method}, Headers(declared), _never_receive, settings)
+        bounded_body({"type": "http", "method": method}, Headers(declared), _never_receive, 10, 60)
 
 
 async def test_a_body_declared_empty_is_no_body(client: httpx.AsyncClient) -> None:

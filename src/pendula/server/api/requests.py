@@ -160,7 +160,7 @@ async def read_body(request: Request, kind: Any, *, yaml: bool = False) -> Any:
 async def read_body_with(request: Request, read: Callable[[bytes, DocumentLimits], T]) -> T:
     """The result of `read` for the body, in a thread if large; raises as `read_body` does."""
     data = await request.body()
-    limits = document_limits(supervisor_of(request).settings)
+    limits = limits_of(request)
     if len(data) <= QUICK_BYTES:
         return read(data, limits)
     return await asyncio.to_thread(read, data, limits)
@@ -187,6 +187,12 @@ def as_kind(document: Document, kind: Any) -> Any:
         return msgspec.convert(document.value, kind)
     except msgspec.ValidationError as error:
         raise _refused(document, str(error), kind) from None
+
+
+def limits_of(request: Request) -> DocumentLimits:
+    """The limits of a body."""
+    limits: DocumentLimits = request.app.state.body_limits
+    return limits
 
 
 def document_limits(settings: Settings) -> DocumentLimits:

@@ -90,6 +90,7 @@ class Gates:
     ) -> None:
         self._app = app
         self._settings = settings
+        self._most, self._seconds = settings.allowed(BODY_BYTES), settings.allowed(HEADER_SECONDS)
         self._requests = Requests(settings.allowed(REQUESTS))
         self._identity = Identity(settings, tokens, sessions, wrong_tokens)
         self._bodies = bodies
@@ -102,11 +103,11 @@ class Gates:
             return
         check_origin(scope, headers, settings)
         check_content_type(scope, headers)
-        bounded = bounded_body(scope, headers, receive, settings)
+        bounded = bounded_body(scope, headers, receive, self._most, self._seconds)
         with (
             self._requests.slot(scope),
             self._identity.known(scope, headers, bounded),
-            BodyInMemory(self._bodies, settings.allowed(BODY_BYTES), headers, bounded) as body,
+            BodyInMemory(self._bodies, self._most, headers, bounded) as body,
         ):
             await self._app(scope, body.receive, send)
 
@@ -214,8 +215,8 @@ def _says_nothing(headers: Headers) -> bool:
     return empty and "content-type" not in headers
 
 
-def bounded_body(scope: Scope, headers: Headers, receive: Receive, settings: Settings) -> Receive:
-    """A body has at most `body_bytes`, declared or not, and keeps arriving; GET and HEAD have none.
+def bounded_body(scope: Scope, headers: Headers, receive: Receive, most: int, seconds: int) -> Receive:
+    """A body has at most `most` bytes, declared or not, and keeps arriving; GET and HEAD have none.
 
     Signing in is public, so its body is limited to 4 KiB.
     """
@@ -223,10 +224,10 @@ def bounded_body(scope: Scope, headers: Headers, receive: Receive, settings: Set
     if scope["method"] in READING and ("transfer-encoding" in headers or declared.strip("0")):
         # An unread body would make a stream wait for it, and end when it does not arrive.
         raise InvalidHead(f"{scope['method']} must not have a body")
-    most = SIGN_IN_BYTES if scope.get("path") == SIGN_IN else settings.allowed(BODY_BYTES)
+    if scope.get("path") == SIGN_IN:
+        most = SIGN_IN_BYTES
     if declared.isascii() and declared.isdigit():
         _check_size(int(declared[:20]), most)
-    seconds = settings.allowed(HEADER_SECONDS)
     clock = asyncio.get_running_loop()
     start = clock.time()
     size = 0

@@ -24,7 +24,7 @@ from pendula.kernel.driver import Ticket
 from pendula.kernel.engine import Outcome
 from pendula.server.api.engines import LARGEST_N, RecordNumber, read_at, shown_events
 from pendula.server.api.openapi import CHANGE_ERRORS, READ_ERRORS, Responses, answers, refusals, takes
-from pendula.server.api.requests import Supervised, Viewer, document_limits, format_of, read_body
+from pendula.server.api.requests import Supervised, Viewer, format_of, limits_of, read_body
 from pendula.server.data_directory import NAME
 from pendula.server.errors import HttpRefused, TooMuchAtOnce, json_response
 from pendula.server.runtime.engine_host import EngineHost
@@ -123,11 +123,11 @@ _CARRY: Responses = {200: {"description": "The carry", "content": {"application/
 # Lifecycle
 
 
-async def begin(request: Request, supervisor: Supervised, name: NewName) -> New:
+async def begin(request: Request, name: NewName) -> New:
     """A new world from a file of actions, JSON or YAML."""
     data = await request.body()
     form = format_of(request, yaml=True)
-    document = await asyncio.to_thread(_accepted, data, form, document_limits(supervisor.settings))
+    document = await asyncio.to_thread(_accepted, data, form, limits_of(request))
     submissions, interrupts, commands = (tuple(document.get(section) or ()) for section in LISTS)
     first = [messages.Submit(submissions)] if submissions else []
     then = [messages.Request(interrupts, commands)] if interrupts or commands else []

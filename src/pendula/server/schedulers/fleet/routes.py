@@ -30,7 +30,7 @@ from pendula.kernel.driver import Driver
 from pendula.kernel.limits import SNAPSHOT_EVERY
 from pendula.server.api.engines import LARGEST_N, RecordNumber
 from pendula.server.api.openapi import answers
-from pendula.server.api.requests import Supervised, Viewer, document_limits
+from pendula.server.api.requests import Supervised, Viewer, limits_of
 from pendula.server.data_directory import NAME
 from pendula.server.errors import HttpRefused, InvalidRequest, json_response
 from pendula.server.runtime.engine_host import EngineHost
@@ -124,7 +124,7 @@ async def begin(
     if live and speed != 1:
         raise InvalidRequest(f"speed={speed} is only for simulated trucks; remove speed or live", speed=speed)
     data = await request.body()
-    limits = document_limits(supervisor.settings)
+    limits = limits_of(request)
     compiler = fleets_of(supervisor).map_compiler
     run = await compiler.run(lambda: _prepare(read_bytes(data, limits=limits), compiler))
     simulation = None if live else Simulation(run.scenario.world, run.scenario.seed, speed)

@@ -19,7 +19,7 @@ from pendula.jobs.messages import Enqueued, Message, NewPlan
 from pendula.jobs.model import Actor, Code, Refused
 from pendula.jobs.request_reading import Faults
 from pendula.kernel.limits import MIB
-from pendula.server.api.requests import QUICK_BYTES, document_limits, request_id_of, supervisor_of
+from pendula.server.api.requests import QUICK_BYTES, limits_of, request_id_of
 from pendula.server.errors import BodyTooLarge, error_body, json_response
 from pendula.server.runtime.scheduler_spec import Host
 from pendula.server.schedulers.jobs import shapes
@@ -112,7 +112,7 @@ async def read_object(request: Request, most: int = BODY_MOST) -> dict[str, Any]
     async for part in request.stream():
         data += part
         _check(len(data), most)
-    limits = document_limits(supervisor_of(request).settings)
+    limits = limits_of(request)
     if len(data) <= QUICK_BYTES:
         return _object(bytes(data), limits)
     return await asyncio.to_thread(_object, bytes(data), limits)

@@ -24,7 +24,7 @@ from pendula.documents import Document, from_value, read_bytes
 from pendula.kernel import canonical
 from pendula.server.api.engines import MOST_POINTS, found_incident, found_moment
 from pendula.server.api.openapi import CHANGE_ERRORS, READ_ERRORS, answers
-from pendula.server.api.requests import Supervised, document_limits, supervisor_of
+from pendula.server.api.requests import Supervised, limits_of, supervisor_of
 from pendula.server.errors import json_response
 from pendula.server.runtime.engine_host import EngineHost
 from pendula.server.schedulers.credit import scenarios
@@ -84,7 +84,7 @@ async def upload(request: Request, supervisor: Supervised, caller: OperatorCalle
     """Upload a scenario: `{"scenario": {…}, "scenario_id": …}`, or the document alone."""
     data = await request.body()
     uploaded_at = wall_time(supervisor.clock.now())
-    limits = document_limits(supervisor.settings)
+    limits = limits_of(request)
     stored = await asyncio.to_thread(lambda: _read_scenario(read_bytes(data, limits=limits), uploaded_at))
     scenarios.require_addressable(stored.scenario.id)
     await caller.service.add_scenario(stored)
