@@ -15,7 +15,7 @@ from pendula.fleet.compiler import compile_map
 from pendula.fleet.compiler.samples import FL_STD, hall_demo
 from pendula.fleet.contracts import Alert, OperatorAction
 from pendula.fleet.engine import FleetEngine
-from pendula.fleet.events import AlertRaised, Incident, OperatorAnswered, TaskEventRefused
+from pendula.fleet.events import AlertRaised, Incident, OperatorAnswered
 from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.map.site_file import from_bytes, to_bytes
 from pendula.fleet.model import SourceMap
@@ -29,6 +29,7 @@ from pendula.fleet.tasks.model import (
     StreamEnded,
     StreamSet,
     TaskEvent,
+    TaskEventRefused,
     TaskOrder,
     TaskStream,
     TaskSubmitted,

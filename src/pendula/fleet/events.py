@@ -12,8 +12,8 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from pendula.fleet.contracts import Alert, HoldReason, OperatorAction, TaskState
-from pendula.fleet.sentences import incident_sentence, sentence_of
-from pendula.fleet.tasks.model import DispatchStep, TaskAlert, TaskEvent, Transition
+from pendula.fleet.sentences import incident_sentence
+from pendula.fleet.tasks.model import DispatchStep, TaskAlert, TaskEventRefused, Transition
 from pendula.fleet.tasks.operators import ActionResult
 from pendula.fleet.tick.aiming import Aim
 from pendula.fleet.tick.reasons import blocker_of, code_of, held_against, hold_reason, requested_id, resource_id
@@ -104,18 +104,6 @@ class TaskMoved(Event, frozen=True, tag="task"):
     robot_id: str | None
     # The operator who decided it.
     by: str | None = None
-
-
-class TaskEventRefused(Event, frozen=True, tag="task_event_refused"):
-    """A report about a task or a node that changes nothing."""
-
-    event: TaskEvent
-    code: str
-    facts: dict[str, Json]
-
-    @property
-    def message(self) -> str:
-        return sentence_of(self.code, self.facts)
 
 
 class OperatorAnswered(Event, frozen=True, tag="operator_answer"):
@@ -260,8 +248,7 @@ def tick_events(before: Sequence[Record], outputs: TickOutputs, aims: Sequence[A
 
 def task_events(step: DispatchStep, later: Sequence[Transition]) -> Iterator[FleetEvent]:
     """Changes of tasks: in the step, and after traffic decided on its routes."""
-    for refused in step.refused:
-        yield TaskEventRefused(refused.event, refused.code, refused.facts)
+    yield from step.refused
     for moved in (*step.transitions, *later):
         yield TaskMoved(moved.task_id, moved.before, moved.state, moved.cause, moved.robot_id, moved.by)
     for operation in step.operations:

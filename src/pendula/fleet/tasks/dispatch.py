@@ -30,11 +30,11 @@ from pendula.fleet.tasks.model import (
     OperationDone,
     OperationFailed,
     PriorityChanged,
-    RefusedEvent,
     RoomReported,
     StreamEnded,
     StreamSet,
     TaskEvent,
+    TaskEventRefused,
     TaskOrder,
     TaskStream,
     TaskSubmitted,
@@ -94,13 +94,13 @@ class Intake:
         self._under_way = under_way
         self.operated: set[str] = set()
         self.failed: dict[str, str] = {}
-        self.refused: list[RefusedEvent] = []
+        self.refused: list[TaskEventRefused] = []
 
     def take(self, events: Sequence[TaskEvent], now_ms: int) -> None:
         for event in events:
             wrong = self._take(event, now_ms)
             if wrong is not None:
-                self.refused.append(RefusedEvent(event, wrong.code, wrong.facts))
+                self.refused.append(TaskEventRefused(event, wrong.code, wrong.facts))
 
     def _take(self, event: TaskEvent, now_ms: int) -> Refusal | None:
         match event:

@@ -159,8 +159,8 @@ class Transition(Struct, frozen=True):
     by: str | None = None
 
 
-class RefusedEvent(Struct, frozen=True):
-    """An event that changes nothing, and why."""
+class TaskEventRefused(Struct, frozen=True, rename="camel", tag="task_event_refused"):
+    """A report about a task or a node that changes nothing."""
 
     event: TaskEvent
     code: str
@@ -186,7 +186,7 @@ class DispatchStep(Struct, frozen=True):
     routes: tuple[RoutePlan, ...] = ()
     operations: tuple[Operation, ...] = ()
     transitions: tuple[Transition, ...] = ()
-    refused: tuple[RefusedEvent, ...] = ()
+    refused: tuple[TaskEventRefused, ...] = ()
     alerts: tuple[TaskAlert, ...] = ()
 
 

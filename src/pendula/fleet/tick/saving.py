@@ -4,6 +4,7 @@ Tracks are rebuilt from routes. The lock data of a route is stored, since it may
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from itertools import pairwise
 from typing import Any
 
@@ -96,42 +97,11 @@ class SavedTraffic(Struct, frozen=True, array_like=True):
 
 
 FORM = 1
-_PLAIN = (
-    "robot_id",
-    "node",
-    "base",
-    "acted",
-    "granted",
-    "at_um",
-    "bound_um",
-    "v_um_s",
-    "report_ms",
-    "status",
-    "phase",
-    "load",
-    "health",
-    *("stop_code", "stopped_ms"),
-    *("latched", "foreign", "paused", "absent", "unheard", "awaited_ms", "missed", "bad_reports", "ack_ms"),
-    *("crawl_um", "crawl_ms"),
-    *("crawl_urad", "rolls_ms", "defiant"),
-    *("obstructed", "confidence_ppm", "blocked_by", "blocked_ms", "escalated"),
-    "ack_seq",
-    "seq",
-    "hold_um",
-    "farthest_um",
-    "target_um",
-    "pending_since_ms",
-    *("refused_cycle", "refused_versions"),
-    *("retry_ms", "sleep_ms"),
-    "again_ms",
-    "waiting_since_ms",
-    "request_ms",
-    "last_grant_ms",
-    "rerouted_ms",
-    "reserved",
-    "priority",
-    "rank",
-)
+# Members of a record with their own form, those that follow from fleet and site, and those that are computed again.
+_OWN = frozenset({"track", "held", "progress", "pose", "doubt", "pending", "waiting", "retraction", "reserved_ms"})
+_GIVEN = frozenset({"site", "number", "profile", "rest", "short_um", "asked_um"})
+_COMPUTED = frozenset({"too_close", "ripe", "ripe_whole", "entering", "_edges", "_zones"})
+_PLAIN = tuple(field.name for field in fields(Record) if field.name not in _OWN | _GIVEN | _COMPUTED)
 _ENUMS: Mapping[str, Any] = {"status": RobotStatus, "phase": Phase, "health": RobotHealth, "priority": PriorityClass}
 
 

@@ -19,10 +19,11 @@ import structlog
 from pendula.fleet.commands import Tick
 from pendula.fleet.contracts import HoldReason, OperatorAction, OperatorAnswer
 from pendula.fleet.engine import LOGGING_DEGRADED, LOGGING_RESTORED, FleetEngine, took_place
-from pendula.fleet.events import FleetEvent, OperatorAnswered, ReportDropped, TaskEventRefused
+from pendula.fleet.events import FleetEvent, OperatorAnswered, ReportDropped
 from pendula.fleet.gateway import Selected, abilities, read_gateway
 from pendula.fleet.runs import Bundler, RingJournal, Watch
 from pendula.fleet.tasks import TaskEvent
+from pendula.fleet.tasks.model import TaskEventRefused
 from pendula.fleet.tasks.operators import is_same
 from pendula.fleet.tick.observing import LastDropped, TruckReport
 from pendula.fleet.tick.reasons import code_of, hold_reason

@@ -19,13 +19,13 @@ from pendula.fleet.events import (
     FleetEvent,
     Incident,
     ReportDropped,
-    TaskEventRefused,
     TaskMoved,
     TickFailed,
     TickLate,
 )
 from pendula.fleet.runs import Watch
 from pendula.fleet.tasks import OperationDone, OperationFailed
+from pendula.fleet.tasks.model import TaskEventRefused
 from pendula.fleet.tick.reasons import resource_id
 from pendula.fleet.tick.records import Record
 from pendula.fleet.units import MILLION
