@@ -6,7 +6,6 @@ Unknown names are refused: an ignored name would be a rule without effect.
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from decimal import Decimal
 from re import compile as regex
 from typing import Annotated, Any
 
@@ -32,6 +31,7 @@ from pendula.actions.rules.resources import ResourceTable, plain
 from pendula.actions.rules.validation import Fault, Verb, read_verb
 from pendula.actions.rules.visibility import Audience, sees
 from pendula.documents import Cursor, DocumentRefused, Members, from_value
+from pendula.documents.cursor import NO_DEFAULT
 from pendula.documents.faults import Step
 from pendula.documents.typed import NULL_IS_ABSENT, Read, note_unknown_members, read, read_at, reader_of, written
 from pendula.kernel.canonical import Json
@@ -154,26 +154,14 @@ def _read_world_state(at: Cursor) -> WorldForm:
         return read_at(at, WorldForm) if at.is_object else WorldForm()
 
 
-def _read_options(at: Cursor) -> Options:
-    with coded(at, "InvalidSetting"):
-        return read_at(at, Options)
+def _section(form: Any, code: str, stand_in: Any = None, *, also_itself: bool = False) -> Read:
+    """The reader of a section whose faults have a code of their own."""
 
+    def read_section(at: Cursor) -> Any:
+        with coded(at, code, also_itself=also_itself):
+            return reader_of(form)(at, NO_DEFAULT)
 
-def _read_epoch(at: Cursor) -> EpochFrame:
-    with coded(at, "InvalidEpoch", also_itself=True):
-        return read_at(at, EpochFrame)
-
-
-def _read_amounts(at: Cursor) -> dict[str, Decimal]:
-    with coded(at, "InvalidSetting"):
-        amounts: dict[str, Decimal] = reader_of(dict[str, Amount])(at, {})
-        return amounts
-
-
-def _read_locks(at: Cursor) -> dict[str, LockRule]:
-    with coded(at, "InvalidSetting"):
-        rules: dict[str, LockRule] = reader_of(dict[Name, LockRule])(at, {})
-        return rules
+    return Read(read_section, stand_in)
 
 
 def _read_definition(at: Cursor) -> Any:
@@ -232,7 +220,7 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     epoch: (
         Annotated[
             EpochFrame,
-            Read(_read_epoch),
+            _section(EpochFrame, "InvalidEpoch", also_itself=True),
             _described("The first epoch of the run: number, start, end. Default: the day of the earliest submission."),
         ]
         | UnsetType
@@ -247,11 +235,14 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         dict[str, Weights], NULL_IS_ABSENT, _described("By skill: base and weights of a level from behaviour.")
     ] = {}
     resources: Annotated[
-        dict[str, Amount], Read(_read_amounts, {}), NULL_IS_ABSENT, _described("By name: the amount at the start.")
+        dict[str, Amount],
+        _section(dict[str, Amount], "InvalidSetting", {}),
+        NULL_IS_ABSENT,
+        _described("By name: the amount at the start."),
     ] = {}
     locks: Annotated[
         dict[Name, LockRule],
-        Read(_read_locks, {}),
+        _section(dict[Name, LockRule], "InvalidSetting", {}),
         NULL_IS_ABSENT,
         _described("By name: how many actions may hold a lock at once, if more than one."),
     ] = {}
@@ -261,7 +252,9 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         NULL_IS_ABSENT,
         _described("Modifiers of durations, knowledge items, places of actors, and facts such as the weather."),
     ] = WorldForm()
-    options: Annotated[Options, Read(_read_options), NULL_IS_ABSENT, _described("Constants of the run.")] = Options()
+    options: Annotated[
+        Options, _section(Options, "InvalidSetting"), NULL_IS_ABSENT, _described("Constants of the run.")
+    ] = Options()
     carry: Annotated[
         Any,
         NULL_IS_ABSENT,
