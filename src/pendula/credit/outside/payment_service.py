@@ -31,7 +31,7 @@ payment unclear. An attempt takes at most `total_seconds`, plus `lookup_seconds`
 """
 
 import ssl
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from errno import errorcode
@@ -42,7 +42,7 @@ from re import compile as regex
 from socket import gaierror, socket
 from threading import Event
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self, TypeAlias, TypeVar, cast
 from urllib.parse import quote, urlsplit
 
 import msgspec
@@ -102,6 +102,8 @@ class Order(Struct, frozen=True, rename={"sender": "from", "receiver": "to", "ke
     amount: str
     key: str
 
+    path: ClassVar[str] = "/payments"
+
     def body(self) -> dict[str, Json]:
         return {"from": self.sender, "to": self.receiver, "equivalent": self.equivalent, "amount": self.amount}
 
@@ -120,6 +122,8 @@ class ClearingOrder(Struct, frozen=True, rename={"key": "idempotency_key"}):
     time_budget_ms: int
     hard_timeout_ms: int
     key: str
+
+    path: ClassVar[str] = "/clearing"
 
     def body(self) -> dict[str, Json]:
         limits: dict[str, Json] = {"max_depth": self.max_depth, "time_budget_ms": self.time_budget_ms}
@@ -182,7 +186,7 @@ class Trouble(NamedTuple):
 class Settled(NamedTuple):
     """A result of the service."""
 
-    answer: Json
+    answer: dict[str, Json]
 
 
 class NothingDone(NamedTuple):
@@ -285,8 +289,7 @@ class PaymentService:
         self._token = token
         self.total_seconds, self.connect_seconds, self.lookup_seconds = total_seconds, connect_seconds, lookup_seconds
         self._pace = _Pace(per_second)
-        self._unsettled: dict[str, Order] = {}
-        self._unsettled_clearings: dict[str, ClearingOrder] = {}
+        self._unsettled: dict[str, Order | ClearingOrder] = {}
 
     @classmethod
     def with_settings(
@@ -305,9 +308,7 @@ class PaymentService:
     @property
     def unsettled(self) -> dict[str, Json]:
         """Payments and clearings without a known outcome, by key, in the order of their attempts."""
-        orders: dict[str, Json] = {key: order.body() for key, order in self._unsettled.items()}
-        orders |= {key: order.body() for key, order in self._unsettled_clearings.items()}
-        return orders
+        return {key: order.body() for key, order in self._unsettled.items()}
 
     def settle(self) -> dict[str, Json]:
         """Look up each unsettled payment and clearing: results by key, None if the service has none.
@@ -316,16 +317,10 @@ class PaymentService:
         """
         answers: dict[str, Json] = {}
         for key, order in list(self._unsettled.items()):
-            call_result = self._look_up(order)
-            if isinstance(call_result, Settled | Absent):
-                answers[key] = call_result.answer if isinstance(call_result, Settled) else None
+            found = self._look_up(order)
+            if found is not None:
+                answers[key] = found.answer if isinstance(found, Settled) else None
                 del self._unsettled[key]
-        for key, clearing in list(self._unsettled_clearings.items()):
-            reply = self._look_up_clearing(clearing)
-            cycles = _cycles(reply, clearing) if isinstance(reply, Reply) else None
-            if cycles is not None or (isinstance(reply, Reply) and reply.status == NOT_FOUND):
-                answers[key] = None if cycles is None else {"cycles": cycles}
-                del self._unsettled_clearings[key]
         return answers
 
     def ask(self, name: str, question: Json) -> Json:
@@ -393,61 +388,61 @@ class PaymentService:
     def _cleared(self, order: ClearingOrder) -> Json:
         """Clear, and measure the duration of the call; a call without a response is looked up once."""
         begun = monotonic()
-        seconds = order.hard_timeout_ms / 1000
-        headers = {"Content-Type": "application/json", "Idempotency-Key": order.key}
-        reply = self._called("POST", "/clearing", msgspec.json.encode(order.body()), headers, seconds)
-        answer = self._clearing_answer(reply, order)
+        answer = self._clearing_answer(self._sent(order, order.hard_timeout_ms / 1000), order)
         return {**answer, "cost_ms": max(1, round((monotonic() - begun) * 1000))}
 
     def _clearing_answer(self, reply: "Reply | Unsent | Lost", order: ClearingOrder) -> dict[str, Json]:
         failed: dict[str, Json] = {"error": {"code": Code.INTERNAL_ERROR.value}}
-        url = self._url("/clearing")
+        url = self._url(order.path)
         if isinstance(reply, Unsent):
             return {**({"timeout": True} if reply.timed_out else failed), "trouble": reply.trouble.json}
         if isinstance(reply, Reply):
-            if (cycles := _cycles(reply, order)) is not None:
-                return {"cycles": cycles}
+            if (answer := _cycles(reply, order)) is not None:
+                return answer
             if reply.status == UNAVAILABLE and _read(reply.data, _TickFailed) == _TickFailed(True):
                 return {"tick_failed": True}
             if 400 <= reply.status < 500 and reply.status not in (CONFLICT, REQUEST_TIMEOUT):
                 return {"error": {"code": _refused_with(reply).value}, **_unexplained(reply, url)}
-        lookup = self._look_up_clearing(order)
-        if isinstance(lookup, Reply) and (cycles := _cycles(lookup, order)) is not None:
-            return {"cycles": cycles}
+        lookup = self._look_up(order)
+        if isinstance(lookup, Settled):
+            return lookup.answer
         silent = isinstance(reply, Lost) or reply.status in (ACCEPTED, CONFLICT, REQUEST_TIMEOUT)
-        if silent or not (isinstance(lookup, Reply) and lookup.status == NOT_FOUND):
+        if silent or lookup is None:
             # It may have been executed, or still may be.
-            self._unsettled_clearings[order.key] = order
+            self._unsettled[order.key] = order
         if isinstance(reply, Lost):
             return {"timeout": True, "trouble": reply.trouble.json}
         return {**failed, "trouble": _no_result(reply, url).json}
 
-    def _look_up_clearing(self, order: ClearingOrder) -> "Reply | Unsent | Lost":
-        path = f"/clearing/by-key/{quote(order.key, safe=':')}"
-        return self._called("GET", path, None, {}, self.lookup_seconds)
-
     def _post(self, order: Order, after: str | None = None, sent: Callable[[], None] = _nothing) -> CallResult:
-        headers = {"Content-Type": "application/json", "Idempotency-Key": order.key}
-        if after is not None:
-            headers["Decide-After"] = after
-        body = msgspec.json.encode(order.body())
-        reply = self._called("POST", "/payments", body, headers, self.total_seconds, sent)
+        reply = self._sent(order, self.total_seconds, {} if after is None else {"Decide-After": after}, sent)
         match reply:
             case Unsent(timed_out, trouble):
                 late: Json = {"timeout": True, "trouble": trouble.json}
                 return NothingDone(late if timed_out else _aborted(Code.INTERNAL_ERROR, trouble), over=False)
             case Lost(trouble):
                 return NoResponse(trouble)
-        return _understood(reply, order, self._url("/payments"))
+        return _understood(reply, order, self._url(order.path))
 
-    def _look_up(self, order: Order) -> Settled | Absent | None:
-        path = f"/payments/by-key/{quote(order.key, safe=':')}"
+    def _sent(
+        self,
+        order: Order | ClearingOrder,
+        seconds: float,
+        more: Mapping[str, str] = {},
+        sent: Callable[[], None] = _nothing,
+    ) -> Reply | Unsent | Lost:
+        headers = {"Content-Type": "application/json", "Idempotency-Key": order.key, **more}
+        return self._called("POST", order.path, msgspec.json.encode(order.body()), headers, seconds, sent)
+
+    def _look_up(self, order: Order | ClearingOrder) -> Settled | Absent | None:
+        """What the service has under the key; None if that is unknown."""
+        path = f"{order.path}/by-key/{quote(order.key, safe=':')}"
         reply = self._called("GET", path, None, {}, self.lookup_seconds)
         if not isinstance(reply, Reply):
             return None
         if reply.status == NOT_FOUND:
             return Absent()
-        answer = _result(reply, order)
+        answer = _result(reply, order) if isinstance(order, Order) else _cycles(reply, order)
         return None if answer is None else Settled(answer)
 
     def _called(
@@ -461,38 +456,27 @@ class PaymentService:
     ) -> Reply | Unsent | Lost:
         """One call over its own connection."""
         with self._pace.call():
-            return self._called_now(method, path, body, headers, seconds, sent)
-
-    def _called_now(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        headers: dict[str, str],
-        seconds: float,
-        sent: Callable[[], None],
-    ) -> Reply | Unsent | Lost:
-        deadline = monotonic() + seconds
-        connection = self._connection(min(seconds, self.connect_seconds))
-        try:
-            connection.connect()
-        except (OSError, UnicodeError) as trouble:
-            connection.close()
-            problem = Trouble(UNREACHABLE, self._url(path), _cause(trouble))
-            return Unsent(isinstance(trouble, TimeoutError), problem)
-        wire = cast(socket, connection.sock)
-        connection.sock = cast(socket, _Punctual(wire, deadline))
-        if self._token is not None:
-            headers["Authorization"] = f"Bearer {self._token}"
-        try:
-            connection.request(method, self._prefix + path, body, {"Accept": "application/json", **headers})
-            sent()
-            response = connection.getresponse()
-            return Reply(response.status, response.read(ANSWER_BYTES_MOST + 1))
-        except (OSError, HTTPException, ValueError) as trouble:
-            return Lost(Trouble(FAILED, self._url(path), _cause(trouble)))
-        finally:
-            wire.close()
+            deadline = monotonic() + seconds
+            connection = self._connection(min(seconds, self.connect_seconds))
+            try:
+                connection.connect()
+            except (OSError, UnicodeError) as trouble:
+                connection.close()
+                problem = Trouble(UNREACHABLE, self._url(path), _cause(trouble))
+                return Unsent(isinstance(trouble, TimeoutError), problem)
+            wire = cast(socket, connection.sock)
+            connection.sock = cast(socket, _Punctual(wire, deadline))
+            if self._token is not None:
+                headers["Authorization"] = f"Bearer {self._token}"
+            try:
+                connection.request(method, self._prefix + path, body, {"Accept": "application/json", **headers})
+                sent()
+                response = connection.getresponse()
+                return Reply(response.status, response.read(ANSWER_BYTES_MOST + 1))
+            except (OSError, HTTPException, ValueError) as trouble:
+                return Lost(Trouble(FAILED, self._url(path), _cause(trouble)))
+            finally:
+                wire.close()
 
     def _url(self, path: str) -> str:
         return self.called + path
@@ -579,7 +563,7 @@ def _understood(reply: Reply, order: Order, url: str) -> CallResult:
     return Unclear(f"http_{status}", _no_result(reply, url))
 
 
-def _result(reply: Reply, order: Order) -> Json:
+def _result(reply: Reply, order: Order) -> dict[str, Json] | None:
     """The result in a response, as the run reads it; None without a result or with one of another payment."""
     if not 200 <= reply.status < 300 or len(reply.data) > ANSWER_BYTES_MOST:
         return None
@@ -592,18 +576,18 @@ def _result(reply: Reply, order: Order) -> Json:
     return {"status": result.status, "routes": routes, **({} if result.tx_id is None else {"tx_id": result.tx_id})}
 
 
-def _cycles(reply: Reply, order: ClearingOrder) -> Json:
+def _cycles(reply: Reply, order: ClearingOrder) -> dict[str, Json] | None:
     """The cycles in a response, as the run reads them; None without cycles or with those of another equivalent."""
     if not 200 <= reply.status < 300 or len(reply.data) > ANSWER_BYTES_MOST:
         return None
     cleared = _read(reply.data, _Cleared)
     if cleared is None or cleared.equivalent not in (None, order.equivalent):
         return None
-    cycles: Json = [
+    cycles: list[Json] = [
         {"cleared_amount": cycle.cleared_amount, "edges": [msgspec.to_builtins(edge) for edge in cycle.edges]}
         for cycle in cleared.cycles
     ]
-    return cycles
+    return {"cycles": cycles}
 
 
 def _is_of(result: _Result, order: Order) -> bool:
