@@ -8,7 +8,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from pendula.jobs.calls import Calls, Reply
+from pendula.jobs.calls import Calls
+from pendula.jobs.messages import Message, plain
 from pendula.jobs.model import SECOND, Durability, Policy, job_id
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.kernel.time import format_utc
@@ -88,8 +89,8 @@ def assert_all(status: int, results: list[dict[str, Any]]) -> None:
 
 
 def granted(answer: object) -> dict[str, Any]:
-    assert isinstance(answer, Reply), answer
-    return answer.body
+    assert isinstance(answer, Message), answer
+    return plain(answer)
 
 
 def filled(path: Path, *, waiting: int = 0, in_order: int = 0, finished: int = 0) -> None:

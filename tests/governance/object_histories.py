@@ -12,11 +12,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from pendula.governance import governed
+from pendula.governance.messages import object_of
 from pendula.governance.tables import tables_of
-from pendula.governance.views import object_json
 from pendula.jobs import JobRefused, Policy
 from pendula.jobs.audit import Row
 from pendula.jobs.calls import Calls as PackageCalls
+from pendula.jobs.messages import plain
 from pendula.jobs.model import Durability
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.protocol import AuditListing, Listing, Reader
@@ -240,7 +241,7 @@ class Pair:
         objects = {}
         for kind, names in NAMES.items():
             for row_object in tables_of(look).page(kind, None, "", 10):
-                objects[kind, row_object.object_id] = object_json(row_object)
+                objects[kind, row_object.object_id] = plain(object_of(row_object))
             log += [trace for name in sorted(set(names)) for trace in self._new_traces(look, kind, name)]
         return log, jobs, objects
 

@@ -13,8 +13,7 @@ inputs      the inputs of a decision: rules, machine, tiers, gates, evidence
 applying    what an ending writes, all or nothing; the scheduled job of an object
 deliveries  governed jobs in pull, ack and fail, and in two steps
 changes     changes by people: create, attach evidence, decide, amend, refill, set a gate
-bodies      request bodies, with all their faults
-views       objects, gates and endings as JSON
+messages    the requests and replies
 why         why an object is in its state, and what comes next
 calls       `Governance`: every call
 objects     `GovernedObjects`: the same calls as methods, for a store, a server and an event loop

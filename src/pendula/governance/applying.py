@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from pendula.governance.decisions import ActionContext, Ending, How, Outcome
 from pendula.governance.gates import is_high_risk
+from pendula.governance.messages import changes
 from pendula.governance.model import DAY_US, Governed, Mode, Risk
 from pendula.governance.tables import GovernedTables, tables_of
-from pendula.governance.views import changes
 from pendula.jobs import decide
 from pendula.jobs.audit import GATE_EVENT, INVESTIGATION_EVENT, ROLLBACK_EVENT, STATE_EVENT, GovernanceEvent
 from pendula.jobs.decide import SUPERSEDED

@@ -19,20 +19,8 @@ from pendula.governance.applying import (
     record_governed,
     tier_without_trace,
 )
-from pendula.governance.bodies import (
-    Amendment,
-    Decision,
-    NewObject,
-    read_amendment,
-    read_decision,
-    read_evidence,
-    read_gate,
-    read_new,
-    read_reason,
-    read_refill,
-)
 from pendula.governance.decisions import How, with_next_action
-from pendula.governance.gates import Gate, effective_risk
+from pendula.governance.gates import EVERYTHING, Gate, effective_risk
 from pendula.governance.inputs import (
     action_context,
     explain_unfit_evidence,
@@ -45,24 +33,44 @@ from pendula.governance.inputs import (
     user_required,
 )
 from pendula.governance.machines import Machine
+from pendula.governance.messages import (
+    AMENDABLE,
+    Amendment,
+    Created,
+    Decided,
+    Decision,
+    Evidence,
+    Kept,
+    NewObject,
+    OneGate,
+    Refill,
+    RolledBack,
+    SetGate,
+    changes,
+    ending_json,
+    gate_of,
+    object_of,
+    or_code,
+    rollback_of,
+)
 from pendula.governance.model import Epistemic, Governed, Impact, Risk
 from pendula.governance.tables import tables_of
-from pendula.governance.views import changes, ending_json, gate_json, object_json, rollback_json
 from pendula.jobs.audit import GATE_EVENT, OVERRIDE_EVENT, ROLLBACK_EVENT, STATE_EVENT, GovernanceEvent
+from pendula.jobs.messages import Stated, plain
 from pendula.jobs.model import Actor, Code, Policy, Refused
 from pendula.jobs.reasons import Reason, Unknown, stated
-from pendula.jobs.request_reading import Faults
+from pendula.jobs.request_reading import Faults, read
 from pendula.jobs.sentences import members_in_words, sentence_of
 from pendula.jobs.store.protocol import Writer
-from pendula.jobs.transaction.replies import Answer, Body, Reply
+from pendula.jobs.transaction.replies import Body
 from pendula.kernel.canonical import Json
 
 OF_UNCERTAINTY = ("unknown_type", "decision_mode")  # meaningless for an object that is certain
 
 
-def create(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
+def create(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> Created | Refused:
     """Put an object under governance and enqueue its first job."""
-    request = read_new(body, now)
+    request = read(NewObject, body, policy, now)
     if isinstance(request, Faults):
         return request.refusal()
     machine = machine_of(policy, request.object_type)
@@ -78,31 +86,31 @@ def create(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> An
     put(tx, subject)
     count_granted(tx, None, subject)
     record_governed(tables_of(tx), now)
-    _add_event(tx, STATE_EVENT, None, subject, request.reason, actor)
+    _add_event(tx, STATE_EVENT, None, subject, request.because, actor)
     if subject.place in machine.rolls_back:
-        ask_rollback(tx, subject, request.reason, actor, now)
+        ask_rollback(tx, subject, request.because, actor, now)
     followup = follow_up(tx, None, subject, actor, policy)
-    return Reply({"object": object_json(subject), "followup_job_id": followup}, is_new=True)
+    return Created(object_of(subject), followup)
 
 
 def attach_evidence(
     tx: Writer, object_type: str, object_id: str, body: Body, actor: Actor, policy: Policy, now: int
-) -> Answer:
+) -> Kept | Refused:
     """Add references to an object. A new unknown type can reopen an object that was closed as unknowable."""
-    request = read_evidence(body)
+    request = read(Evidence, body, policy)
     if isinstance(request, Faults):
         return request.refusal()
     found = _load(tx, object_type, object_id, policy, request.version)
     if isinstance(found, Refused):
         return found
     subject, machine = found
-    if (refused := refuse_too_many_references(subject, request.refs)) is not None:
+    if (refused := refuse_too_many_references(subject, request.evidence_refs)) is not None:
         return refused
-    if subject.closed and request.unknown_type is not None and set(request.refs) <= set(subject.evidence):
+    if subject.closed and request.unknown_type is not None and set(request.evidence_refs) <= set(subject.evidence):
         faults = Faults()
         faults.add("evidence_refs", Code.INVALID_FIELD, allowed="at least one new reference")
         return faults.refusal("a closed object needs new evidence to reopen")
-    after = replace(subject, evidence=tuple(dict.fromkeys((*subject.evidence, *request.refs))))
+    after = replace(subject, evidence=tuple(dict.fromkeys((*subject.evidence, *request.evidence_refs))))
     if request.unknown_type is not None and subject.place in machine.uncertain:
         risk = effective_risk(*tiers(tables_of(tx), subject))
         after = replace(
@@ -112,15 +120,27 @@ def attach_evidence(
             closed=subject.closed if request.unknown_type is Unknown.ONTIC_UNKNOWABLE else None,
         )
     return _store_change(
-        tx, subject, with_next_action(after, machine, now), request.reason, actor, policy=policy, refs=request.refs
+        tx,
+        subject,
+        with_next_action(after, machine, now),
+        request.because,
+        actor,
+        policy=policy,
+        refs=request.evidence_refs,
     )
 
 
-def amend(tx: Writer, object_type: str, object_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
+def amend(
+    tx: Writer, object_type: str, object_id: str, body: Body, actor: Actor, policy: Policy, now: int
+) -> Kept | Refused:
     """Change an object in the name of a user: its dates, `falsify_if`, or a higher tier."""
-    request = read_amendment(body, now)
+    request = read(Amendment, body, policy, now)
     if isinstance(request, Faults):
         return request.refusal()
+    if not request.members:
+        faults = Faults()
+        faults.add("members", Code.MISSING_FIELD, allowed=[*AMENDABLE])
+        return faults.refusal()
     found = _user_refusal(actor) or _load(tx, object_type, object_id, policy, request.version)
     if isinstance(found, Refused):
         return found
@@ -132,7 +152,7 @@ def amend(tx: Writer, object_type: str, object_id: str, body: Body, actor: Actor
         risk = effective_risk(*tiers(tables_of(tx), after))
         if after.decision_mode not in budgets.allowed_modes(after.unknown_type, risk):
             after = replace(after, decision_mode=budgets.decision_mode(after.unknown_type, risk))
-    return _store_change(tx, subject, with_next_action(after, machine, now), request.reason, actor, policy=policy)
+    return _store_change(tx, subject, with_next_action(after, machine, now), request.because, actor, policy=policy)
 
 
 def _not_amendable(subject: Governed, machine: Machine, request: Amendment) -> Refused | None:
@@ -151,9 +171,11 @@ def _not_amendable(subject: Governed, machine: Machine, request: Amendment) -> R
     return faults.refusal("a tier cannot be lowered") if faults.entries else None
 
 
-def refill(tx: Writer, object_type: str, object_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
+def refill(
+    tx: Writer, object_type: str, object_id: str, body: Body, actor: Actor, policy: Policy, now: int
+) -> Kept | Refused:
     """Refill the verification budget in the name of a user; only new evidence refills it otherwise."""
-    request = read_refill(body)
+    request = read(Refill, body, policy)
     if isinstance(request, Faults):
         return request.refusal()
     found = _user_refusal(actor) or _load(tx, object_type, object_id, policy, None)
@@ -163,12 +185,14 @@ def refill(tx: Writer, object_type: str, object_id: str, body: Body, actor: Acto
     after = budgets.refill(subject, rules_of(policy).limits.auto_verify_budget)
     if request.budget is not None:
         after = replace(after, verify_budget_left=request.budget)
-    return _store_change(tx, subject, with_next_action(after, machine, now), request.reason, actor, policy=policy)
+    return _store_change(tx, subject, with_next_action(after, machine, now), request.because, actor, policy=policy)
 
 
-def decide(tx: Writer, object_type: str, object_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
+def decide(
+    tx: Writer, object_type: str, object_id: str, body: Body, actor: Actor, policy: Policy, now: int
+) -> Decided | Refused:
     """Apply the finding of a person, through the same machine and gates as a job, without spending budget."""
-    request = read_decision(body)
+    request = read(Decision, body, policy)
     if isinstance(request, Faults):
         return request.refusal()
     found = _user_refusal(actor) or _load(tx, object_type, object_id, policy, request.version)
@@ -191,21 +215,18 @@ def decide(tx: Writer, object_type: str, object_id: str, body: Body, actor: Acto
         details: dict[str, Json] = {"object_type": object_type, "object_id": object_id, **ending_json(ending, None)}
         return Refused(code, f"{request.action} on {subject.place}: {sentence_of(ending.reason)}", details)
     applied = apply_ending(tx, subject, ending, context, actor, job=None, policy=policy)
-    body_out: dict[str, Json] = {
-        **ending_json(ending, applied.trace),
-        "object": object_json(ending.subject),
-        "followup_job_id": applied.followup,
-    }
-    return Reply(body_out)
+    shown = object_of(ending.subject)
+    return Decided(**ending_json(ending, applied.trace), object=shown, followup_job_id=applied.followup)
 
 
 def rollback_finished(
     tx: Writer, object_type: str, object_id: str, body: Body, actor: Actor, policy: Policy, now: int
-) -> Answer:
+) -> RolledBack | Refused:
     """Record that the rollback service has finished; the object may be archived now."""
-    reason = read_reason(body)
-    if isinstance(reason, Faults):
-        return reason.refusal()
+    request = read(Stated, body, policy)
+    if isinstance(request, Faults):
+        return request.refusal()
+    reason = or_code(request.reason, "rollback_reported")
     found = _load(tx, object_type, object_id, policy, None)
     if isinstance(found, Refused):
         return found
@@ -222,8 +243,8 @@ def rollback_finished(
         _add_event(tx, STATE_EVENT, subject, after, reason, actor)
         follow_up(tx, subject, after, actor, policy)
         subject = after
-    rollbacks: list[Json] = [rollback_json(entry) for entry in tables_of(tx).rollbacks(object_type, object_id)]
-    return Reply({"object": object_json(subject), "rollbacks": rollbacks})
+    rollbacks = [rollback_of(entry) for entry in tables_of(tx).rollbacks(object_type, object_id)]
+    return RolledBack(object_of(subject), rollbacks)
 
 
 def _new_object(request: NewObject, machine: Machine, policy: Policy, now: int) -> Governed | Refused:
@@ -299,7 +320,7 @@ def _unknown_words(request: Decision, machine: Machine, policy: Policy) -> Refus
 
 def _place(request: NewObject, first_status: str, first_axis: str) -> str:
     status = request.status or first_status
-    axis = request.epistemic or _usual_axis(status, first_status, first_axis)
+    axis = request.epistemic_state or _usual_axis(status, first_status, first_axis)
     return f"{status}/{axis}" if axis else status
 
 
@@ -349,12 +370,12 @@ def _store_change(
     *,
     policy: Policy,
     refs: tuple[str, ...] = (),
-) -> Reply:
+) -> Kept:
     put(tx, after)
     count_granted(tx, before, after)
     _add_event(tx, STATE_EVENT, before, after, reason, actor, refs=refs)
     followup = follow_up(tx, before, after, actor, policy)
-    return Reply({"object": object_json(after), "followup_job_id": followup})
+    return Kept(object_of(after), followup)
 
 
 def _add_event(
@@ -371,19 +392,20 @@ def _add_event(
     record(tx, event_type, after, changes(before, after), reason, actor, after.updated_at, refs=refs, tier=tier)
 
 
-def set_gate(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
+def set_gate(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> OneGate | Refused:
     """Set the verdict of a gate. `override` requires a named user, whom the audit event records."""
-    request = read_gate(body, rules_of(policy).machines)
+    request = read(SetGate, body, policy)
     if isinstance(request, Faults):
         return request.refusal()
+    scope = request.scope or EVERYTHING
     is_override = request.verdict == "override"
     if is_override and not (actor.type == "user" and actor.id):
-        return user_required("override a gate", {"gate": request.name})
-    gates = tables_of(tx).gates(request.scope)
-    before = next((gate for gate in gates if (gate.name, gate.scope) == (request.name, request.scope)), None)
+        return user_required("override a gate", {"gate": request.gate})
+    gates = tables_of(tx).gates(scope)
+    before = next((gate for gate in gates if (gate.name, gate.scope) == (request.gate, scope)), None)
     gate = Gate(
-        name=request.name,
-        scope=request.scope,
+        name=request.gate,
+        scope=scope,
         verdict=request.verdict,
         version=1 if before is None else before.version + 1,
         set_at=now,
@@ -392,15 +414,16 @@ def set_gate(tx: Writer, body: Body, actor: Actor, policy: Policy, now: int) -> 
         override_by=actor.id if is_override else None,
     )
     tables_of(tx).put_gate(gate)
-    kind, _, name = request.scope.partition(":")
+    shown = gate_of(gate)
+    kind, _, name = scope.partition(":")
     event = GovernanceEvent(
         event_type=OVERRIDE_EVENT if is_override else GATE_EVENT,
         object_type=kind if name else "decision",
-        object_id=name or request.scope,
-        before=None if before is None else gate_json(before),
-        after=gate_json(gate),
+        object_id=name or scope,
+        before=None if before is None else plain(gate_of(before)),
+        after=plain(shown),
         reason=stated(request.reason),
-        evidence=(f"gate:{request.name}",),
+        evidence=(f"gate:{request.gate}",),
     )
     tx.governance_event(event, actor, now)
-    return Reply({"gate": gate_json(gate)})
+    return OneGate(shown)

@@ -24,7 +24,6 @@ from pendula.governance.applying import (
     stands_for,
     tier_without_trace,
 )
-from pendula.governance.bodies import Finish, read_begin, read_finish
 from pendula.governance.decisions import ActionContext, Ending, How, Outcome
 from pendula.governance.gates import NO_GATES, REQUIRED, Reading, is_high_risk, moved, read
 from pendula.governance.inputs import (
@@ -37,20 +36,21 @@ from pendula.governance.inputs import (
     rules_of,
 )
 from pendula.governance.machines import Machine
+from pendula.governance.messages import Begin, Finish, Step, changes, ending_json, gate_of, object_of
 from pendula.governance.model import DAY_US, Governed
 from pendula.governance.tables import tables_of
-from pendula.governance.views import changes, ending_json, gate_json, object_json
 from pendula.jobs import decide
 from pendula.jobs.audit import GATE_EVENT, STATE_EVENT
 from pendula.jobs.hooks import EndedJob
-from pendula.jobs.messages import Ack, Fail, job_json, read_proof
+from pendula.jobs.messages import Ack, Fail, job_of, read_proof
 from pendula.jobs.model import VERIFICATIONS, Actor, Code, Ended, Job, Policy, Refused, Status
 from pendula.jobs.reasons import Reason, error_of
 from pendula.jobs.request_reading import Faults
+from pendula.jobs.request_reading import read as read_body
 from pendula.jobs.store.protocol import StoreUnusable, Writer
 from pendula.jobs.transaction.ending import OVER, holder, write_back
 from pendula.jobs.transaction.ending import carry_out as end_job
-from pendula.jobs.transaction.replies import Answer, Body, Reply, not_found
+from pendula.jobs.transaction.replies import Body, not_found
 from pendula.kernel.canonical import Json
 
 
@@ -211,13 +211,14 @@ STATE_CONFLICT = "state_conflict"
 SETTLED_ACTIONS = ("decay", "archive")
 
 
-def begin(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
+def begin(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Step | Refused:
     """Take the budget and start the verification, or end the job; the reply says which."""
     job = _leased_job(tx, job_id, body, now)
     if not isinstance(job, Job):
         return job
-    if (faults := read_begin(body)) is not None:
-        return faults.refusal()
+    request = read_body(Begin, body, policy)
+    if isinstance(request, Faults):
+        return request.refusal()
     found = _subject(tx, job, policy)
     if isinstance(found, Refused):
         return found
@@ -238,12 +239,12 @@ def begin(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now
     return _entered_reply(job, entered, context)
 
 
-def finish(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
+def finish(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Step | Refused:
     """End the job with a verdict: state change, audit event, follow-up and ack in one transaction."""
     job = _leased_job(tx, job_id, body, now)
     if not isinstance(job, Job):
         return job
-    request = read_finish(body)
+    request = read_body(Finish, body, policy)
     if isinstance(request, Faults):
         return request.refusal()
     found = _subject(tx, job, policy)
@@ -261,16 +262,17 @@ def finish(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, no
     ending = _conclude(tx, subject, machine, context, request, begun_version)
     reply = _end(tx, job, subject, ending, context, actor=actor, policy=policy)
     has_moved = request.gates is not None and moved(request.gates, _reading(context))
-    return Reply({**reply.body, "gates_moved": has_moved})
+    return replace(reply, gates_moved=has_moved)
 
 
-def settle(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Answer:
+def settle(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Step | Refused:
     """Begin and end a decay or archive job, which the object itself decides."""
     job = _leased_job(tx, job_id, body, now)
     if not isinstance(job, Job):
         return job
-    if (faults := read_begin(body)) is not None:
-        return faults.refusal()
+    request = read_body(Begin, body, policy)
+    if isinstance(request, Faults):
+        return request.refusal()
     if job.action not in SETTLED_ACTIONS:
         message = f"{job.action} needs a verifier: call begin and finish"
         return Refused(Code.NOT_BEGUN, message, {"job_id": job.job_id, "action": job.action})
@@ -287,7 +289,7 @@ def settle(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, no
     return _end(tx, job, subject, entered, context, actor=actor, policy=policy)
 
 
-def _leased_job(tx: Writer, job_id: str, body: Body, now: int) -> Job | Answer:
+def _leased_job(tx: Writer, job_id: str, body: Body, now: int) -> Job | Step | Refused:
     """The job whose lease the body proves, or the answer that ends the call."""
     job = tx.job(job_id)
     if job is None:
@@ -297,7 +299,7 @@ def _leased_job(tx: Writer, job_id: str, body: Body, now: int) -> Job | Answer:
     return decide.holding(job, read_proof(body), now) or job
 
 
-def _repeated_answer(tx: Writer, job: Job, body: Body) -> Reply | None:
+def _repeated_answer(tx: Writer, job: Job, body: Body) -> Step | None:
     """The answer to a repeated call, if this delivery has already ended."""
     proof = read_proof(body)
     acked = job.status == Status.SUCCEEDED and decide.repeats(job, proof, Ended.ACK)
@@ -305,8 +307,8 @@ def _repeated_answer(tx: Writer, job: Job, body: Body) -> Reply | None:
     if (not acked and not over) or proof.lease_token is None:
         return None
     subject = tables_of(tx).governed(job.object_type, job.object_id)
-    shown = None if subject is None else object_json(subject)
-    return Reply({"entered": False, "already_ended": True, "job": job_json(job), "object": shown})
+    shown = None if subject is None else object_of(subject)
+    return Step(entered=False, already_ended=True, job=job_of(job), object=shown)
 
 
 def _subject(tx: Writer, job: Job, policy: Policy) -> tuple[Governed, Machine] | Refused:
@@ -337,18 +339,17 @@ def _conclude(
     return ending
 
 
-def _entered_reply(job: Job, subject: Governed, context: ActionContext) -> Reply:
+def _entered_reply(job: Job, subject: Governed, context: ActionContext) -> Step:
     reading = _reading(context)
-    body: dict[str, Json] = {
-        "entered": True,
-        "job": job_json(job),
-        "object": object_json(subject),
-        "version": subject.version,
-        "gates": {**reading.versions},
-        "verdicts": [gate_json(gate) for gate in reading.gates],
-        "mode": None if subject.decision_mode is None else subject.decision_mode.value,
-    }
-    return Reply(body)
+    return Step(
+        entered=True,
+        job=job_of(job),
+        object=object_of(subject),
+        version=subject.version,
+        gates={**reading.versions},
+        verdicts=[gate_of(gate) for gate in reading.gates],
+        mode=subject.decision_mode,
+    )
 
 
 def _reading(context: ActionContext) -> Reading:
@@ -357,16 +358,15 @@ def _reading(context: ActionContext) -> Reading:
 
 def _end(
     tx: Writer, job: Job, before: Governed, ending: Ending, context: ActionContext, *, actor: Actor, policy: Policy
-) -> Reply:
+) -> Step:
     after, ending, trace, followup = end_delivery(
         tx, job, before, ending, context, actor=holder(job, actor), policy=policy
     )
-    body: dict[str, Json] = {
-        "entered": False,
-        "already_ended": False,
+    return Step(
+        entered=False,
+        already_ended=False,
         **ending_json(ending, trace),
-        "job": job_json(after),
-        "object": object_json(ending.subject),
-        "followup_job_id": followup,
-    }
-    return Reply(body)
+        job=job_of(after),
+        object=object_of(ending.subject),
+        followup_job_id=followup,
+    )

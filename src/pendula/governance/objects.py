@@ -7,20 +7,36 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from re import compile as regex
 from typing import Any, Concatenate, Literal, ParamSpec, Required, Self, TypedDict, TypeVar, Unpack, overload
 
-from msgspec import Struct
-
 from pendula.governance.calls import Governance
+from pendula.governance.messages import (
+    AMEND,
+    ATTACH_EVIDENCE,
+    BEGIN,
+    CREATE,
+    DECIDE,
+    FIGURES,
+    FINISH,
+    GATES,
+    LIST,
+    MACHINES,
+    REFILL,
+    ROLLBACK_FINISHED,
+    ROLLBACKS,
+    SET_GATE,
+    SETTLE,
+    SHOW,
+    WHY,
+)
 from pendula.governance.model import Impact, Risk
 from pendula.jobs.async_scheduler import AsyncScheduler
-from pendula.jobs.client import RemoteScheduler, known_job, segment
-from pendula.jobs.messages import JobRefused
+from pendula.jobs.client import RemoteScheduler, target
+from pendula.jobs.messages import Call, JobRefused, Message, plain
 from pendula.jobs.model import Actor, Refused
 from pendula.jobs.reasons import Unknown
 from pendula.jobs.scheduler import Scheduler
-from pendula.jobs.transaction.replies import LOCAL, Answer, Caller
+from pendula.jobs.transaction.replies import LOCAL, Caller
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -28,36 +44,6 @@ Reply = dict[str, Any]
 RiskWord = Risk | Literal["low", "medium", "high"]
 ImpactWord = Impact | Literal["low", "medium", "high", "critical"]
 UnknownWord = Unknown | Literal["multipath", "out_of_scope", "ontic_unknowable"]
-PART = regex(r"{\w+}")
-
-
-class Call(Struct, frozen=True):
-    """A call: its name in `Governance` and its place over HTTP. Parts of the path in braces are arguments."""
-
-    name: str
-    method: str
-    path: str
-    has_query: bool = False
-
-
-OBJECT, JOB = "{object_type}/{object_id}", "/jobs/{job_id}"
-CREATE = Call("create", "POST", "/objects")
-PAGE = Call("page", "GET", "/objects", has_query=True)
-SHOW = Call("show", "GET", f"/objects/show/{OBJECT}")
-WHY = Call("why", "GET", f"/objects/why/{OBJECT}")
-ATTACH_EVIDENCE = Call("attach_evidence", "POST", f"/objects/evidence/{OBJECT}")
-DECIDE = Call("decide", "POST", f"/objects/decide/{OBJECT}")
-AMEND = Call("amend", "POST", f"/objects/amend/{OBJECT}")
-REFILL = Call("refill", "POST", f"/objects/refill/{OBJECT}")
-ROLLBACK_FINISHED = Call("rollback_finished", "POST", f"/objects/rollback-finished/{OBJECT}")
-ROLLBACKS = Call("rollbacks", "GET", "/rollbacks", has_query=True)
-SET_GATE = Call("set_gate", "PUT", "/gates")
-GATES = Call("gates", "GET", "/gates", has_query=True)
-MACHINES = Call("machines", "GET", "/machines")
-FIGURES = Call("figures", "GET", "/governance")
-BEGIN = Call("begin", "POST", f"{JOB}/begin")
-FINISH = Call("finish", "POST", f"{JOB}/finish")
-SETTLE = Call("settle", "POST", f"{JOB}/settle")
 
 
 class ReasonMember(TypedDict, total=False):
@@ -157,7 +143,7 @@ class GovernedObjects(ABC):
     """Governed objects: state machines, gates, budgets, evidence."""
 
     @abstractmethod
-    def send(self, call: Call, members: Mapping[str, Any], *about: str) -> Reply:
+    def send(self, call: Call[Any], members: Mapping[str, Any], *about: str) -> Reply:
         """Make a call with the members of its body or query; `about` are the arguments in its path."""
 
     @abstractmethod
@@ -179,7 +165,7 @@ class GovernedObjects(ABC):
 
     def list(self, object_type: str, **query: Unpack[ObjectPageMembers]) -> Reply:
         """Objects of a type by id: `{"objects", "next_after"}`; `place`, `after` and `limit` filter."""
-        return self.send(PAGE, {"object_type": object_type, **_asked(query)})
+        return self.send(LIST, {"object_type": object_type, **_asked(query)})
 
     def attach_evidence(
         self, object_type: str, object_id: str, *refs: str, **members: Unpack[EvidenceMembers]
@@ -247,15 +233,15 @@ class StoredObjects(GovernedObjects):
     def as_user(self, name: str) -> Self:
         return type(self)(self._governance, Caller(Actor("user", name), self._caller.request_id))
 
-    def send(self, call: Call, members: Mapping[str, Any], *about: str) -> Reply:
-        work: Callable[..., Answer] = getattr(self._governance, call.name)
-        if call.method != "GET":
+    def send(self, call: Call[Any], members: Mapping[str, Any], *about: str) -> Reply:
+        work: Callable[..., Message | Refused] = getattr(self._governance, call.name)
+        if not call.reads:
             answer = work(*about, members, self._caller)
         else:
-            answer = work(*about, members) if call.has_query else work(*about)
+            answer = work(*about) if call.request is None else work(*about, members)
         if isinstance(answer, Refused):
             raise JobRefused(answer)
-        return answer.body
+        return plain(answer)
 
 
 class RemoteObjects(GovernedObjects):
@@ -268,10 +254,9 @@ class RemoteObjects(GovernedObjects):
     def as_user(self, name: str) -> Self:
         return type(self)(self._client, name)
 
-    def send(self, call: Call, members: Mapping[str, Any], *about: str) -> Reply:
-        given = iter(about)
-        path = PART.sub(lambda part: (known_job if part[0] == "{job_id}" else segment)(next(given)), call.path)
-        if call.method == "GET":
+    def send(self, call: Call[Any], members: Mapping[str, Any], *about: str) -> Reply:
+        path = target(call, about)
+        if call.reads:
             return self._client.get(path, members)
         return self._client.post(path, members, method=call.method, user=self._user)
 

@@ -12,11 +12,12 @@ from msgspec.structs import replace
 
 from pendula.governance.applying import Stall, stall
 from pendula.governance.inputs import rules_of
+from pendula.governance.messages import changes, gate_of
 from pendula.governance.model import Governed
 from pendula.governance.tables import Stored, tables_of
-from pendula.governance.views import changes, gate_json
 from pendula.jobs import audit
 from pendula.jobs.audit import Row
+from pendula.jobs.messages import plain
 from pendula.jobs.model import Finding, Policy, Status
 from pendula.jobs.store.protocol import Listing, Reader, Store
 from pendula.kernel.canonical import Json
@@ -92,7 +93,7 @@ class GovernedTrail:
             yield Finding("object_lost", f"{object_type} {object_id}", sentence)
 
     def _compare_gates(self, look: Reader) -> Iterator[Finding]:
-        present = {(gate.name, gate.scope): gate_json(gate) for gate in tables_of(look).gates()}
+        present = {(gate.name, gate.scope): plain(gate_of(gate)) for gate in tables_of(look).gates()}
         for name, scope in sorted(present.keys() | self._gates.keys()):
             is_now, expected = present.get((name, scope)), self._gates.get((name, scope))
             if is_now != expected:

@@ -7,15 +7,14 @@ from pendula.governance.decisions import ActionContext, Ending, Outcome
 from pendula.governance.gates import NO_GATES, REQUIRED, Passage, explain_missing, is_high_risk, read
 from pendula.governance.inputs import action_context, machine_of, object_not_found, tiers
 from pendula.governance.machines import Arrow, Machine
+from pendula.governance.messages import WayOut, WhyObject, object_of
 from pendula.governance.model import Governed
 from pendula.governance.tables import tables_of
-from pendula.governance.views import object_json
 from pendula.jobs.audit import Row
 from pendula.jobs.messages import utc_or_null
 from pendula.jobs.model import Job, Policy, Refused, Status
 from pendula.jobs.sentences import members_in_words, sentence_of
 from pendula.jobs.store.protocol import AuditListing, Listing, Reader
-from pendula.jobs.transaction.replies import Answer, Reply
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.time import format_utc
 
@@ -23,7 +22,7 @@ EVENTS_AT_ONCE = 1000
 JOBS_LOOKED_AT = 100  # waiting jobs of one object; usually there is one, more only if more were enqueued
 
 
-def why(look: Reader, object_type: str, object_id: str, policy: Policy, now: int) -> Answer:
+def why(look: Reader, object_type: str, object_id: str, policy: Policy, now: int) -> WhyObject | Refused:
     machine = machine_of(policy, object_type)
     if isinstance(machine, Refused):
         return machine
@@ -35,24 +34,23 @@ def why(look: Reader, object_type: str, object_id: str, policy: Policy, now: int
     obstacle = _obstacle(look, subject, machine, policy, now) or _explain_missing_job(look, subject, job, policy)
     coming, at = (subject.next_action, subject.next_action_at) if job is None else (job.action, job.run_at)
     risk, impact = tiers(tables_of(look), subject)
-    body: dict[str, Json] = {
-        "sentence": _sentence(subject, cause, obstacle, job),
-        "status": subject.place,
-        "because": cause,
-        "next_action": coming,
-        "next_action_at": utc_or_null(at),
-        "next_job_id": None if job is None else job.job_id,
-        "in_the_way": obstacle,
-        "risk_tier": risk.value,
-        "impact_tier": impact.value,
-        "ways_out": [
-            {"action": arrow.action, "finding": arrow.finding, "leads_to": arrow.target}
+    return WhyObject(
+        sentence=_sentence(subject, cause, obstacle, job),
+        status=subject.place,
+        because=cause,
+        next_action=coming,
+        next_action_at=utc_or_null(at),
+        next_job_id=None if job is None else job.job_id,
+        in_the_way=obstacle,
+        risk_tier=risk,
+        impact_tier=impact,
+        ways_out=[
+            WayOut(arrow.action, arrow.finding, arrow.target)
             for arrow in machine.arrows
             if arrow.source == subject.place
         ],
-        "object": object_json(subject),
-    }
-    return Reply(body)
+        object=object_of(subject),
+    )
 
 
 def _cause(look: Reader, subject: Governed) -> dict[str, Json] | None:

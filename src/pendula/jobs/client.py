@@ -113,12 +113,12 @@ class RemoteScheduler(SchedulerCalls):
         return WallClock().now()
 
     def send(self, call: Call[R], members: Mapping[str, Any], *path: str) -> R:
-        target = _target(call, path)
+        place = target(call, path)
         if call.reads:
-            reply = self.get(target, members)
+            reply = self.get(place, members)
         else:
             wait_ms = members.get("wait_ms") if call is PULL else None
-            reply = self.post(target, members, wait_ms / 1000 if isinstance(wait_ms, int) else 0, method=call.method)
+            reply = self.post(place, members, wait_ms / 1000 if isinstance(wait_ms, int) else 0, method=call.method)
         try:
             return convert(reply, call.reply)
         except ValidationError as wrong:
@@ -261,7 +261,7 @@ def _facts(details: Mapping[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in details.items() if name != "message"}
 
 
-def _target(call: Call[Any], path: Sequence[str]) -> str:
+def target(call: Call[Any], path: Sequence[str]) -> str:
     """The path of a call. Raises `JobRefused` for a text that is no id, which could lead to another path."""
     match call.path.split("/")[1:], path:
         case ["jobs", "{job_id}", *_], [job_id]:

@@ -18,6 +18,6 @@ why         why a job has not run, in one sentence
 from pendula.jobs.calls.calls import Calls
 from pendula.jobs.calls.pull import POLL_SECONDS
 from pendula.jobs.transaction.ending import write_back
-from pendula.jobs.transaction.replies import LOCAL, Answer, Body, Caller, Reply, no_plan, not_found
+from pendula.jobs.transaction.replies import LOCAL, Answer, Body, Caller, no_plan, not_found
 
-__all__ = ["LOCAL", "POLL_SECONDS", "Answer", "Body", "Caller", "Calls", "Reply", "no_plan", "not_found", "write_back"]
+__all__ = ["LOCAL", "POLL_SECONDS", "Answer", "Body", "Caller", "Calls", "no_plan", "not_found", "write_back"]

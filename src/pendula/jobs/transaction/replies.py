@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from pendula.jobs import model
-from pendula.jobs.messages import Job, job_of
+from pendula.jobs.messages import Job, Message, job_of
 from pendula.jobs.model import Actor, Code, Refused
 from pendula.jobs.store.protocol import StoreUnusable
 from pendula.kernel.canonical import Json
@@ -29,14 +29,7 @@ class Caller(Struct, frozen=True):
 LOCAL = Caller()
 
 
-class Reply(Struct, frozen=True):
-    """The result of a call on governed objects that was not refused."""
-
-    body: dict[str, Json]
-    is_new: bool = False  # something was created
-
-
-Answer = Reply | Refused
+Answer = Message | Refused
 
 
 def not_found(job_id: str) -> Refused:

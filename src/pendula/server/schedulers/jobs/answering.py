@@ -4,7 +4,7 @@ A body is one JSON object of limited size, read by the document reader.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from re import compile as regex
 from typing import Any
 from urllib.parse import unquote
@@ -13,16 +13,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pendula.documents import DocumentLimits, read_bytes
+from pendula.governance.messages import Created
 from pendula.jobs import messages
-from pendula.jobs.calls import Answer, Body, Caller, Calls, Reply
-from pendula.jobs.messages import Enqueued, Message, NewPlan
+from pendula.jobs.calls import Answer, Body, Caller, Calls
+from pendula.jobs.messages import Enqueued, NewPlan
 from pendula.jobs.model import Actor, Code, Refused
 from pendula.jobs.request_reading import Faults
 from pendula.kernel.limits import MIB
 from pendula.server.api.requests import QUICK_BYTES, limits_of, request_id_of
 from pendula.server.errors import BodyTooLarge, error_body, json_response
 from pendula.server.runtime.scheduler_spec import Host
-from pendula.server.schedulers.jobs import shapes
 from pendula.server.schedulers.jobs.errors import BodyNotObject, Forbidden
 from pendula.server.schedulers.jobs.service import JobService
 from pendula.server.security.identity import Principal, Via
@@ -37,13 +37,6 @@ INTEGERS = frozenset({"limit", "window_sec"})
 _INTEGER = regex(r"-?[0-9]{1,18}")
 
 
-def documented(name: str, takes: str | None = None, parameters: Sequence[shapes.Shape] = ()) -> dict[str, Any]:
-    extra: dict[str, Any] = {"parameters": list(parameters)} if parameters else {}
-    if takes is not None:
-        extra["requestBody"] = shapes.takes(takes)
-    return {"operation_id": f"jobs_{name}", "openapi_extra": extra}
-
-
 def service_of(request: Request) -> JobService:
     """The scheduler of the app that answers."""
     return service_in(request.app.state.supervisor)
@@ -56,14 +49,14 @@ def service_in(host: Host) -> JobService:
 
 
 async def changed(
-    request: Request, who: Principal, call: Callable[[Calls, Body, Caller], Message | Answer], most: int = BODY_MOST
-) -> Message | Answer:
+    request: Request, who: Principal, call: Callable[[Calls, Body, Caller], Answer], most: int = BODY_MOST
+) -> Answer:
     body = await read_object(request, most)
     caller = caller_of(request, who)
     return await service_of(request).call(lambda calls: call(calls, body, caller))
 
 
-async def listed(request: Request, look: Callable[[Calls, dict[str, Any]], Message | Answer]) -> Response:
+async def listed(request: Request, look: Callable[[Calls, dict[str, Any]], Answer]) -> Response:
     query = query_of(request)
     service = service_of(request)
     if isinstance(query, Faults):
@@ -88,18 +81,16 @@ def caller_of(request: Request, who: Principal) -> Caller:
     return Caller(Actor("user", name), request_id_of(request))
 
 
-def response_of(answer: Message | Answer) -> Response:
+def response_of(answer: Answer) -> Response:
     if isinstance(answer, Refused):
         return json_response(error_body(answer.code.value, answer.message, answer.details), status_of(answer))
-    return json_response(encode_view(answer.body if isinstance(answer, Reply) else answer), status_of(answer))
+    return json_response(encode_view(answer), status_of(answer))
 
 
-def status_of(answer: Message | Answer) -> int:
+def status_of(answer: Answer) -> int:
     if isinstance(answer, Refused):
         return messages.status_of(answer)
-    if isinstance(answer, Reply):
-        return 201 if answer.is_new else 200
-    is_new = isinstance(answer, NewPlan) or (isinstance(answer, Enqueued) and not answer.deduplicated)
+    is_new = isinstance(answer, NewPlan | Created) or (isinstance(answer, Enqueued) and not answer.deduplicated)
     return 201 if is_new else 200
 
 

@@ -7,14 +7,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from threading import Lock
 
-from msgspec import convert
+from msgspec import UNSET
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
+from pendula.governance.messages import Step
 from pendula.governance.tables import tables_of
-from pendula.jobs.calls import Answer, Calls, Reply, queries
-from pendula.jobs.messages import WINDOW_DEFAULT, Acked, AckResults, Job, Message, Pulled
+from pendula.jobs.calls import Answer, Calls, queries
+from pendula.jobs.messages import WINDOW_DEFAULT, Acked, AckResults, Job, Pulled
 from pendula.jobs.model import SECOND, Refused, Status
 from pendula.jobs.store.protocol import WorkerRow
 from pendula.kernel.time import parse_utc
@@ -70,7 +71,7 @@ class JobMetrics:
     def refused(self, code: str) -> None:
         self._refused.labels(code).inc()
 
-    def observe(self, answer: Message | Answer) -> None:
+    def observe(self, answer: Answer) -> None:
         match answer:
             case Refused():
                 self.refused(answer.code.value)
@@ -82,8 +83,8 @@ class JobMetrics:
                 for entry in answer.results:
                     if entry.job is not None:
                         self._acked(entry.job, repeated=entry.already_acked is True)
-            case Reply() if "already_ended" in answer.body:  # a governed job
-                self._acked(convert(answer.body["job"], Job), repeated=bool(answer.body["already_ended"]))
+            case Step() if answer.already_ended is not UNSET:
+                self._acked(answer.job, repeated=answer.already_ended)
 
     def _pulled(self, answer: Pulled) -> None:
         self._reclaimed.inc(answer.reclaimed)

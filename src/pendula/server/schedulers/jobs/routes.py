@@ -16,8 +16,11 @@ from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Scope
 
+from pendula.governance import messages as governance
+from pendula.governance.calls import Governance
+from pendula.governance.messages import CREATE
 from pendula.jobs import messages, settings_file
-from pendula.jobs.calls import Calls, queries
+from pendula.jobs.calls import Answer, Calls, queries
 from pendula.jobs.messages import CALLS, Call, Role
 from pendula.jobs.model import Policy, Refused
 from pendula.jobs.reaper import Reaper
@@ -29,8 +32,8 @@ from pendula.jobs.upkeep.recurring import Recurrences
 from pendula.jobs.upkeep.retention import RetentionService
 from pendula.server.api.requests import Admin, Operator, Viewer
 from pendula.server.runtime.scheduler_spec import SchedulerSpec
-from pendula.server.schedulers.jobs import governed, shapes
 from pendula.server.schedulers.jobs import metrics as prometheus
+from pendula.server.schedulers.jobs import shapes
 from pendula.server.schedulers.jobs.answering import (
     BATCH_BODY_MOST,
     BODY_MOST,
@@ -55,12 +58,27 @@ METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 ROLES: Mapping[Role, Any] = {Role.VIEWER: Viewer, Role.OPERATOR: Operator, Role.ADMIN: Admin}
 MANY = (messages.ENQUEUE_BATCH, messages.ACK_BATCH)
 # Answered from the index; all other reading calls can be large, and run in threads of their own.
-QUICK = (messages.SHOW, messages.WHY, messages.PLANS, messages.WORKERS)
+QUICK = (
+    *(messages.SHOW, messages.WHY, messages.PLANS, messages.WORKERS, messages.OBJECT),
+    *(governance.SHOW, governance.WHY, governance.FIGURES, governance.MACHINES),
+)
+# Operations in OpenAPI that have another name than their call.
+OPERATIONS: Mapping[Call[Any], str] = {
+    messages.RUN_NOW: "run_now_plan",
+    governance.CREATE: "create_object",
+    governance.LIST: "list_objects",
+    governance.SHOW: "show_object",
+    governance.WHY: "why_object",
+    governance.ATTACH_EVIDENCE: "evidence_object",
+    governance.DECIDE: "decide_object",
+    governance.AMEND: "amend_object",
+    governance.REFILL: "refill_object",
+    governance.ROLLBACK_FINISHED: "rollback_finished_object",
+    governance.FIGURES: "governance",
+}
 Answering = Callable[[Request, Principal], Awaitable[Response]]
 
 router = APIRouter(prefix=PREFIX, tags=["jobs"])
-# `router` must be last: it ends with a catch-all route.
-ROUTERS = (*governed.ROUTERS, router)
 
 
 def _add(call: Call[Any], answer: Answering, *, shown: bool = True) -> None:
@@ -71,16 +89,24 @@ def _add(call: Call[Any], answer: Answering, *, shown: bool = True) -> None:
 
     endpoint.__annotations__["who"] = ROLES[call.role]
     router.add_api_route(
-        call.path,
+        call.path.replace("{object_id}", "{object_id:path}"),  # an id may contain slashes
         endpoint,
         methods=[call.method],
-        status_code=201 if call is messages.ENQUEUE else 200,
+        status_code=201 if call in (messages.ENQUEUE, CREATE) else 200,
         description=call.sentence,
         responses=shapes.answers_of(call),
-        operation_id=f"jobs_{'run_now_plan' if call is messages.RUN_NOW else call.name}",
+        operation_id=f"jobs_{OPERATIONS.get(call, call.name)}",
         openapi_extra=shapes.described(call),
         include_in_schema=shown,
     )
+
+
+def _method(call: Call[Any]) -> Callable[..., Answer]:
+    """The call of a store, or of the governed objects in it."""
+    if call in governance.CALLS:
+        return lambda calls, *given: getattr(Governance(calls), call.name)(*given)
+    method: Callable[..., Answer] = getattr(Calls, call.name)
+    return method
 
 
 def _changing(call: Call[Any]) -> Answering:
@@ -88,7 +114,7 @@ def _changing(call: Call[Any]) -> Answering:
 
     async def answer(request: Request, who: Principal) -> Response:
         path = request.path_params.values()
-        work = getattr(Calls, call.name)
+        work = _method(call)
         return response_of(await changed(request, who, lambda calls, *given: work(calls, *path, *given), most))
 
     return answer
@@ -97,7 +123,7 @@ def _changing(call: Call[Any]) -> Answering:
 def _reading(call: Call[Any]) -> Answering:
     async def answer(request: Request, _: Principal) -> Response:
         path = request.path_params.values()
-        work = getattr(Calls, call.name)
+        work = _method(call)
         service = service_of(request)
         if call in QUICK:
             return response_of(await service.look(lambda calls: work(calls, *path)))
@@ -140,9 +166,9 @@ async def metrics(request: Request, _: Principal) -> Response:
 
 
 ANSWERS = {messages.ENQUEUE: enqueue, messages.PULL: pull, messages.SHOW: show, messages.METRICS: metrics}
-for _call in CALLS:
-    if _call is not messages.OBJECT:  # among the routes of governed objects, whose verbs come before it
-        _add(_call, ANSWERS.get(_call) or (_reading(_call) if _call.reads else _changing(_call)))
+# The verbs of governed objects come before `/objects/{object_type}/{object_id}`, which matches their paths, too.
+for _call in (*governance.CALLS, *CALLS):
+    _add(_call, ANSWERS.get(_call) or (_reading(_call) if _call.reads else _changing(_call)))
 # A name with a slash is an invalid name (422), not an unknown path (404).
 _add(structs.replace(messages.PUT_PLAN, path="/plans/{name:path}"), _changing(messages.PUT_PLAN), shown=False)
 
@@ -163,7 +189,7 @@ async def nothing_here(request: Request, _: Viewer) -> Response:
 
 def methods_at(scope: Scope) -> set[str]:
     """The methods allowed at the path of a request."""
-    return {method for part in ROUTERS for route in part.routes for method in _methods(route, scope)}
+    return {method for route in router.routes for method in _methods(route, scope)}
 
 
 def _methods(route: object, scope: Scope) -> set[str]:
@@ -230,8 +256,8 @@ def jobs_scheduler(
         title="Jobs",
         sentence="Durable jobs: delivered when due, retried on failure, kept as dead letters, never lost.",
         prefix=PREFIX,
-        routers=ROUTERS,
-        schemas={**governed.schemas(), **shapes.schemas(chosen)},
+        routers=(router,),
+        schemas=shapes.schemas(chosen),
         service=partial(
             JobService,
             policy=chosen,

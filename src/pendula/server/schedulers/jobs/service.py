@@ -16,7 +16,7 @@ import structlog
 from msgspec.structs import replace
 
 from pendula.jobs.calls import POLL_SECONDS, Answer, Body, Caller, Calls
-from pendula.jobs.messages import Message, Pull, Pulled
+from pendula.jobs.messages import Pull, Pulled
 from pendula.jobs.model import Durability, Policy, Refused, StorageBusy
 from pendula.jobs.presence import Presence, PresenceWriter
 from pendula.jobs.request_reading import Faults, read
@@ -39,7 +39,7 @@ READS_AT_ONCE = 4
 REOPEN_SECONDS = 5.0  # between two tries to open a store that could not be opened
 
 T = TypeVar("T")
-A = TypeVar("A", bound=Message | Answer)
+A = TypeVar("A", bound=Answer)
 
 log = structlog.get_logger("pendula.server")
 

@@ -6,6 +6,8 @@ from typing import Any, get_args
 
 from msgspec.json import schema_components
 
+from pendula.governance import messages as governance
+from pendula.jobs.client import USER_HEADER
 from pendula.jobs.messages import (
     CALLS,
     CRON_MOST,
@@ -26,6 +28,7 @@ from pendula.jobs.messages import (
 from pendula.jobs.messages import HELD as HELD_CODES
 from pendula.jobs.model import PRIORITIES, RETRY_DELAY_MOST_SEC, Code, Policy
 from pendula.server.api.openapi import REF, Responses
+from pendula.server.schedulers.jobs.errors import RouteNotFound
 
 Shape = dict[str, Any]
 
@@ -43,7 +46,20 @@ RETRY_AFTER: Shape = {"Retry-After": {"description": "Seconds to wait", "schema"
 LOCATION: Shape = {"Location": {"description": "Where the job can be read", "schema": TEXT}}
 
 # Structs whose name in OpenAPI is another.
-NAMES = {"Counted": "Count", "StoredObject": "Object", "Stated": "Reason", "Recurring": "Plan"}
+NAMES = {
+    "Counted": "Count",
+    "StoredObject": "Object",
+    "Stated": "Reason",
+    "Recurring": "Plan",
+    "GovernedObject": "Governed",
+    "ShownGate": "Gate",
+    "ShownRollback": "Rollback",
+    "ShownMachine": "Machine",
+    "GatePage": "Gates",
+    "Figures": "Governance",
+    "Begin": "Proof",
+    "Created": "Kept",
+}
 IN_PATH = {
     "job_id": "The id of a job",
     "name": "The name of a plan",
@@ -63,6 +79,14 @@ ALERT: Shape = {
     "required": ["alert", "alert_id", "severity", "at", "delivered_at"],
     "additionalProperties": True,
 }
+NO_ROUTE = {404: (RouteNotFound.code,)}  # a line break in a path is part of no route
+USER: Shape = {
+    "name": USER_HEADER,
+    "in": "header",
+    "required": False,
+    "description": "The acting user, percent-encoded; only on a server without tokens, since a token has a name",
+    "schema": {"type": "string", "pattern": "^[A-Za-z0-9._@-]{1,128}$"},
+}
 # Calls on a plan that exists.
 ALWAYS_THERE = (PAUSE_PLAN.path, RESUME_PLAN.path)
 OWN_TYPES: Mapping[str, Shape] = {
@@ -80,6 +104,14 @@ OWN_TYPES: Mapping[str, Shape] = {
     "ErrorText": {"type": "string", "pattern": r"\S"},
     "CronText": {"type": "string", "minLength": 1, "maxLength": CRON_MOST},
     "ZoneName": {"type": "string", "minLength": 1, "maxLength": ZONE_MOST},
+    "Refs": {
+        "type": "array",
+        "items": {"type": "string", "minLength": 1, "maxLength": governance.REF_MOST},
+        "minItems": 0,
+        "maxItems": governance.REFS_MOST,
+    },
+    "Length": {"type": "string", "pattern": "^P[0-9DHMSTW.]+$", "description": "Such as P7D or PT12H"},
+    "Weight": {"type": "number", "minimum": 0, "maximum": 100},
 }
 
 FAULTS = (
@@ -162,7 +194,7 @@ def or_null(shape: Shape) -> Shape:
 
 def schemas(policy: Policy) -> Mapping[str, Shape]:
     """All schemas by name: the messages of the scheduler, and the words of this policy."""
-    kinds = [kind for call in CALLS for kind in (call.request, call.reply) if kind is not None]
+    kinds = [kind for call in (*governance.CALLS, *CALLS) for kind in (call.request, call.reply) if kind is not None]
     (_, found) = schema_components(kinds, schema_hook=_own_type, ref_template="{name}")
     shapes = {_named(name): _finished(shape) for name, shape in found.items()}
     plan = shapes[_named("Recurring")]
@@ -231,7 +263,10 @@ def parameters(call: Call[Any]) -> list[Shape]:
 
 def described(call: Call[Any]) -> dict[str, Any]:
     """The parameters and the body of a call."""
-    extra: dict[str, Any] = {"parameters": found} if (found := parameters(call)) else {}
+    given = parameters(call)
+    if call in governance.CALLS and not call.reads and "{job_id}" not in call.path:
+        given.append(USER)
+    extra: dict[str, Any] = {"parameters": given} if given else {}
     if call.request is not None and not call.reads:
         extra["requestBody"] = takes(NAMES.get(call.request.__name__, call.request.__name__))
     return extra
@@ -241,7 +276,10 @@ def answers_of(call: Call[Any]) -> Responses:
     """The documented answers of a call."""
     name = NAMES.get(call.reply.__name__, call.reply.__name__)
     codes = (*call.refusals, *(() if call.request is None else FAULTS))
-    found = gives(name, *codes, body=call.request is not None and not call.reads)
+    also = NO_ROUTE if "{object_id}" in call.path else None
+    found = gives(name, *codes, body=call.request is not None and not call.reads, also=also)
+    if call is governance.CREATE:
+        found[201] = found.pop(200)
     if call.reply in (Enqueued, OnePlan) and call.path not in ALWAYS_THERE:
         found[201] = answer(name, LOCATION if call is ENQUEUE else None)
     if call is METRICS:
