@@ -18,8 +18,8 @@ from pendula.fleet.commands import Tick
 from pendula.fleet.events import FleetEvent
 from pendula.fleet.gateway import Gateway as RobotGateway
 from pendula.fleet.tasks import DispatchStep, TaskEvent
+from pendula.fleet.tasks.assignment import RoutePlanner
 from pendula.fleet.tasks.model import TruckView
-from pendula.fleet.tasks.ways import RoutePlanner
 from pendula.fleet.tick.aiming import CorridorBuilder, ProgressEstimator, RtpController, TickPorts
 from pendula.fleet.tick.traffic import TickInputs, TickOutputs
 from pendula.kernel.engine import Outcome

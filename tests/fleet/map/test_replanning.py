@@ -2,7 +2,7 @@
 
 import pytest
 
-from pendula.fleet.tick.rerouting import may_replan, worth_taking
+from pendula.fleet.tick.granting import may_replan, worth_taking
 
 
 @pytest.mark.req("FLT-PLAN-9", "FLT-OSC-4")

@@ -19,8 +19,8 @@ from pendula.fleet.tasks import (
     TaskStream,
     TruckView,
 )
+from pendula.fleet.tasks.assignment import Ways
 from pendula.fleet.tasks.book import Driver
-from pendula.fleet.tasks.ways import Ways
 from pendula.kernel.canonical import encode
 from pendula.kernel.engine import Refusal
 from tests.fleet.tasks.paper import NORTH_SOUTH, Paper, crossing, reason_of

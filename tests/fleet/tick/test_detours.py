@@ -10,9 +10,9 @@ from pendula.fleet.compiler.generated_maps import spur_grid
 from pendula.fleet.compiler.samples import FL_STD
 from pendula.fleet.map.planner import AtNode, Closed, OnEdge
 from pendula.fleet.map.routes import Pose
+from pendula.fleet.tick.granting import worth_taking
 from pendula.fleet.tick.new_routes import Unfit, adoption
 from pendula.fleet.tick.records import Record, Waiting
-from pendula.fleet.tick.rerouting import worth_taking
 from tests.fleet.tick.yard import Yard
 
 DEAR_US = 20_000_000

@@ -8,9 +8,8 @@ from pendula.fleet import explain
 from pendula.fleet.compiler.samples import FL_STD, reference_fleet
 from pendula.fleet.contracts import CommandMode, HoldReason
 from pendula.fleet.tick import Order, OrderKind, TickInputs, TickOutputs
-from pendula.fleet.tick.orders import releasable
+from pendula.fleet.tick.orders import awaits_person, releasable
 from pendula.fleet.tick.reasons import resource_id
-from pendula.fleet.tick.recovery import awaits_person
 from tests.fleet.sites import scene
 from tests.fleet.tick.troubled import Hall
 from tests.fleet.tick.yard import TICK_MS, Yard

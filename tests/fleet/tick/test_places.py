@@ -7,7 +7,7 @@ from pendula.fleet.compiler.samples import FL_STD
 from pendula.fleet.contracts import CommandMode, HoldReason, RobotStatus
 from pendula.fleet.map.routes import Pose
 from pendula.fleet.map.trucks import RobotProfile
-from pendula.fleet.tick import OrderKind, TickInputs, recovery
+from pendula.fleet.tick import OrderKind, TickInputs, orders
 from pendula.fleet.tick.observing import is_jump
 from pendula.fleet.tick.phases import release_passed_resources
 from pendula.fleet.tick.records import Retraction
@@ -344,7 +344,7 @@ def test_the_old_place_is_kept_until_the_truck_may_continue_from_the_new_one(
         if refused == "the place is held":
             refusing.setattr(LockState, "in_the_way", lambda *_: [(7, 0)])
         else:
-            refusing.setattr(recovery, "thaw", lambda *_, **__: None)
+            refusing.setattr(orders, "thaw", lambda *_, **__: None)
         outputs = hall.order(OrderKind.RELOCATE, edge=edge, s_um=7_000_000)
 
     assert [one.code for one in outputs.applied_orders] == ["PLACE_HELD" if refused == "the place is held" else None]
@@ -366,8 +366,8 @@ def test_relocate_of_a_silent_truck_is_refused_and_earlier_steady_time_does_not_
 
     assert [one.code for one in outputs.applied_orders] == ["ROBOT_SILENT"]
     assert doubt is not None
-    assert not recovery.is_settled(hall.record(), doubt, hall.now, hall.params)
-    assert recovery.is_settled(hall.record(), doubt, hall.record().report_ms + 100, hall.params)
+    assert not orders.is_settled(hall.record(), doubt, hall.now, hall.params)
+    assert orders.is_settled(hall.record(), doubt, hall.record().report_ms + 100, hall.params)
 
 
 @pytest.mark.req("FLT-FAIL-1", "FLT-FAIL-11")

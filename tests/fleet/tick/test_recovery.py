@@ -6,7 +6,7 @@ import pytest
 
 from pendula.fleet.contracts import RobotStatus
 from pendula.fleet.tick import OrderKind
-from pendula.fleet.tick.recovery import awaits_person
+from pendula.fleet.tick.orders import awaits_person
 from tests.fleet.tick.troubled import Hall
 
 ASIDE = (0, 900_000)

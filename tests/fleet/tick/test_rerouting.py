@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pendula.fleet.map.routes import RoutePlan
-from pendula.fleet.tick import TickInputs, rerouting
+from pendula.fleet.tick import TickInputs, granting
 from pendula.fleet.tick.draft import Draft
 from pendula.fleet.tick.records import Record, Waiting
 from tests.fleet.tick.troubled import Hall
@@ -30,8 +30,8 @@ def test_a_truck_raises_a_notice_after_waiting_fifteen_seconds_for_the_same_bloc
     waited_ms: int, codes: list[str]
 ) -> None:
     draft = waiting_for(1, waited_ms)
-    rerouting.escalate(draft)
-    rerouting.escalate(draft)
+    granting.escalate(draft)
+    granting.escalate(draft)
 
     assert ([notice.code for notice in draft.notices], draft.alerts) == (codes, [])
 
@@ -39,10 +39,10 @@ def test_a_truck_raises_a_notice_after_waiting_fifteen_seconds_for_the_same_bloc
 @pytest.mark.req("FLT-OSC-6")
 def test_a_change_of_blocker_restarts_the_waiting_time() -> None:
     draft = waiting_for(1, 14_950)
-    rerouting.escalate(draft)
+    granting.escalate(draft)
     draft.records[0].waiting = Waiting("WAIT_NODE", None, 2, None)
     draft.now_ms += 100
-    rerouting.escalate(draft)
+    granting.escalate(draft)
 
     assert draft.alerts == []
     assert (draft.records[0].blocked_by, draft.records[0].blocked_ms) == (2, draft.now_ms)
@@ -63,9 +63,9 @@ def test_one_detour_is_tried_after_half_a_minute_unless_one_was_just_taken(
     sent: list[object] = []
     plan: Any = SimpleNamespace(cost_us=1_000_000)
     draft.ways = SimpleNamespace(compared=lambda *_: (plan, 9_000_000))  # type: ignore[assignment]
-    monkeypatch.setattr(rerouting, "take_detour", lambda _, __, route: sent.append(route))
+    monkeypatch.setattr(granting, "take_detour", lambda _, __, route: sent.append(route))
     for _ in range(3):
-        rerouting.escalate(draft)
+        granting.escalate(draft)
 
     assert sent == [plan] * tried
 
@@ -90,7 +90,7 @@ def test_a_detour_is_worth_taking_if_it_saves_enough_or_the_blocker_does_not_mov
     blocker.stop_code = code
     plan: Any = SimpleNamespace(cost_us=60_000_000 - gain_us)
 
-    assert rerouting._is_worth_it(draft, blocker, plan, 60_000_000) is worth
+    assert granting._is_worth_it(draft, blocker, plan, 60_000_000) is worth
 
 
 @pytest.mark.req("FLT-LIVE-9", "FLT-PLAN-9")
@@ -104,7 +104,7 @@ def test_a_cut_off_truck_looks_for_a_detour_at_once_and_then_every_ten_seconds(
         tried.append((draft.now_ms, record.robot_id))
         return False
 
-    monkeypatch.setattr(rerouting, "take_detour", in_vain)
+    monkeypatch.setattr(granting, "take_detour", in_vain)
     hall.first.mute = True
     hall.run(250)
     offline = next(alert for alert in hall.alerts if alert.code == "ROBOT_OFFLINE")

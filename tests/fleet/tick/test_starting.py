@@ -6,7 +6,7 @@ from pendula.fleet.compiler.samples import FL_STD, reference_fleet
 from pendula.fleet.contracts import CommandMode, HoldReason
 from pendula.fleet.explain import sentence
 from pendula.fleet.tick import TickOutputs, Traffic
-from pendula.fleet.tick.recovery import awaits_person
+from pendula.fleet.tick.orders import awaits_person
 from tests.fleet.sites import scene
 from tests.fleet.tick.yard import Yard
 

@@ -19,7 +19,7 @@ from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.scenarios import Run, Scenario
 from pendula.fleet.scenarios.reading import TRAFFIC_PARAMS, read_traffic_params
 from pendula.fleet.tasks import TaskStream
-from pendula.fleet.tasks.ways import against_the_stream_us
+from pendula.fleet.tasks.assignment import against_the_stream_us
 from pendula.fleet.tick import TickOutputs, TrafficParams, TrafficRefused
 from pendula.fleet.tick.reasons import code_of, resource_id
 from pendula.kernel.canonical import Json

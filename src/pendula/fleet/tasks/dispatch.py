@@ -19,7 +19,7 @@ from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.map.trucks import RobotProfile
 from pendula.fleet.model import Stream, Truck
 from pendula.fleet.sentences import sentence_of
-from pendula.fleet.tasks.assignment import WAY_CLOSED, Assignment, Sent, TaskReason, Tours
+from pendula.fleet.tasks.assignment import WAY_CLOSED, Assignment, RoutePlanner, Sent, TaskReason, Tours, Ways, one_way
 from pendula.fleet.tasks.book import OPERATING, Driver, Task, TaskBook
 from pendula.fleet.tasks.model import (
     TAKEN,
@@ -41,7 +41,6 @@ from pendula.fleet.tasks.model import (
     Transition,
     TruckView,
 )
-from pendula.fleet.tasks.ways import RoutePlanner, Ways, one_way
 from pendula.fleet.tick import RefusedRoute
 from pendula.fleet.tick.new_routes import RECOVERY
 from pendula.fleet.tick.orders import combine_closed

@@ -8,7 +8,7 @@ from pendula.fleet.map.routes import RoutePlan
 from pendula.fleet.tick import reasons, turns
 from pendula.fleet.tick.aiming import acknowledged
 from pendula.fleet.tick.draft import Draft, RefusedRoute
-from pendula.fleet.tick.granting import grant
+from pendula.fleet.tick.granting import adopt, escalate, grant, may_replan, reroute, take_detour
 from pendula.fleet.tick.health import drives_on, is_silent, judge, protect
 from pendula.fleet.tick.invariants import InvariantBroken, broken, can_stop
 from pendula.fleet.tick.new_routes import Adoption, Unfit, adoption, goes_on, screened_routes
@@ -17,16 +17,16 @@ from pendula.fleet.tick.orders import (
     AppliedOrder,
     Order,
     OrderKind,
+    Recovery,
     apply_orders,
     check_closable,
     closed_by_operators,
     closed_to_routes,
+    recover_trucks,
     shut_of,
 )
 from pendula.fleet.tick.params import TrafficParams, node_reach_um
 from pendula.fleet.tick.records import Record, Stop
-from pendula.fleet.tick.recovery import Recovery, recover_trucks
-from pendula.fleet.tick.rerouting import adopt, escalate, may_replan, reroute, take_detour
 from pendula.fleet.tick.track import Ground, left_um, track_of
 from pendula.fleet.tick.turns import bars, class_of, order_of, pause_ms, rank_of, reserve, starved
 from pendula.fleet.traffic.grants import (

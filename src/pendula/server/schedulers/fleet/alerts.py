@@ -18,9 +18,9 @@ from pendula.fleet.contracts import Alert
 from pendula.fleet.engine import FleetEngine
 from pendula.fleet.events import AlertRaised, FleetEvent, Incident
 from pendula.fleet.tick.observing import LastDropped
+from pendula.fleet.tick.orders import awaits_person
 from pendula.fleet.tick.reasons import WAIT_NOTICE, WAIT_TOO_LONG
 from pendula.fleet.tick.records import Stop
-from pendula.fleet.tick.recovery import awaits_person
 from pendula.kernel.canonical import Json
 from pendula.server.runtime.past import Facts
 

@@ -14,15 +14,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from pendula.fleet.contracts import HoldReason
 from pendula.fleet.engine import FleetEngine
-from pendula.fleet.events import (
-    AlertRaised,
-    FleetEvent,
-    Incident,
-    ReportDropped,
-    TaskMoved,
-    TickFailed,
-    TickLate,
-)
+from pendula.fleet.events import AlertRaised, FleetEvent, Incident, ReportDropped, TaskMoved, TickFailed, TickLate
 from pendula.fleet.runs import Watch
 from pendula.fleet.tasks import OperationDone, OperationFailed
 from pendula.fleet.tasks.model import TaskEventRefused

@@ -35,9 +35,8 @@ from pendula.fleet.tasks.book import Flow, Task
 from pendula.fleet.tick import reasons
 from pendula.fleet.tick.health import is_fresh, yaw_to_turn_to
 from pendula.fleet.tick.observing import STANDING_UM_S
-from pendula.fleet.tick.orders import check_release, releasable
+from pendula.fleet.tick.orders import awaits_person, check_release, releasable
 from pendula.fleet.tick.records import Record
-from pendula.fleet.tick.recovery import awaits_person
 from pendula.fleet.tick.snapshot import closings_form
 from pendula.kernel.canonical import Json
 
