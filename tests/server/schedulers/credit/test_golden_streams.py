@@ -9,6 +9,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from hashlib import sha256
@@ -151,10 +152,10 @@ class Clock:
 
 
 @asynccontextmanager
-async def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **environment: str) -> AsyncIterator[Client]:
+async def client(data: Path, monkeypatch: pytest.MonkeyPatch, **environment: str) -> AsyncIterator[Client]:
     clock, entropy = Clock(), iter(range(1, 100))
     monkeypatch.setattr(WallClock, "now", lambda _: clock.now)
-    async with simulator(tmp_path / "data", {**STILL, **environment}) as sim:
+    async with simulator(data, {**STILL, **environment}) as sim:
         monkeypatch.setattr(secrets, "token_bytes", lambda count: bytes([next(entropy)] * count))
         yield Client(sim, clock)
 
@@ -168,7 +169,7 @@ def compare(name: str, text: str) -> None:
 
 
 async def test_a_run_with_injections_commands_and_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with client(tmp_path, monkeypatch) as seen:
+    async with client(tmp_path / "data", monkeypatch) as seen:
         await seen.post("/scenarios", SCENARIO)
         run_id = await seen.start(FOUR)
         path = f"/runs/{run_id}"
@@ -214,7 +215,7 @@ async def test_a_run_with_injections_commands_and_replay(tmp_path: Path, monkeyp
 
 
 async def test_a_restart_and_a_continuation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with client(tmp_path, monkeypatch, SIMULATOR_REAL_EMIT_TICK_EVENTS="1") as seen:
+    async with client(tmp_path / "data", monkeypatch, SIMULATOR_REAL_EMIT_TICK_EVENTS="1") as seen:
         first = await seen.start({**RING, "settings": {"actions_per_tick_max": "4"}})
         stream = await seen.stream("first")
         await seen.tick(4)
@@ -239,6 +240,35 @@ async def test_a_restart_and_a_continuation(tmp_path: Path, monkeypatch: pytest.
     compare("restart.txt", seen.text)
 
 
+async def test_an_abandoned_run_with_half_of_its_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server was killed; the next one finishes the run and its files."""
+    left = tmp_path / "left"
+    async with client(tmp_path / "data", monkeypatch) as seen:
+        run_id = await seen.start({**RING, "settings": {"actions_per_tick_max": "4"}})
+        await seen.tick(4)
+        await seen.post(f"/runs/{run_id}/intensity", {"intensity_percent": 100})
+        await seen.tick(2)
+        polled = await seen.get(f"/runs/{run_id}/events/poll")
+        await seen.sim.service.query_store(run_id, lambda store: store.records())
+        lines = seen.sim.service.context.artifacts(run_id) / "events.ndjson"
+        while lines.read_bytes().count(b"\n") < sum(one["type"] != "run_status" for one in polled):
+            await asyncio.sleep(0.01)
+        shutil.copytree(tmp_path / "data", left, ignore=shutil.ignore_patterns("lock"))
+    path = left / "stores/credit/runs" / run_id / "artifacts/events.ndjson"
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    async with client(left, monkeypatch) as again:
+        again.run_id = run_id
+        await again.get(f"/runs/{run_id}")
+        await again.get(f"/runs/{run_id}/details")
+        await again.get(f"/runs/{run_id}/metrics")
+        await (await again.stream("afterwards"))
+        await again.files()
+        await again.post(f"/runs/{run_id}/restart")
+        await again.tick(2)
+        await again.get(f"/runs/{run_id}/events/poll")
+    compare("abandoned.txt", again.text)
+
+
 async def test_the_village_and_a_slow_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Digests of long texts; a reader whose connection is blocked gets whole events without a gap, and then the end."""
     sent: list[Message] = []
@@ -253,7 +283,7 @@ async def test_the_village_and_a_slow_reader(tmp_path: Path, monkeypatch: pytest
         await asyncio.sleep(3600)
         raise AssertionError
 
-    async with client(tmp_path, monkeypatch, SIMULATOR_SSE_SUB_QUEUE_MAX="60") as seen:
+    async with client(tmp_path / "data", monkeypatch, SIMULATOR_SSE_SUB_QUEUE_MAX="60") as seen:
         run_id = await seen.start(VILLAGE)
         fast = await seen.stream("fast")
         path = f"{BASE}/runs/{run_id}/events"
