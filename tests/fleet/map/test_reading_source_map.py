@@ -216,3 +216,11 @@ def test_a_section_named_on_an_edge_has_the_capacity_and_members_of_its_declarat
         == compiled(both, {})
         == compiled(both, {"criticalSectionId": "S"})
     )
+
+
+def test_inner_points_of_another_form_of_path_are_ignored_but_must_be_points() -> None:
+    straight = {"id": "e", "start": "A", "end": "B", "controlPos1": None, "viaPos": [1, 2], "points": []}
+    document = changed(golden("SourceMap"), "edges", [straight])
+
+    assert read_source_map(from_value(document)).edges[0].points == ()
+    assert faults(read_source_map, changed(document, "edges", [{**straight, "viaPos": "x"}])) == ["$.edges[0].viaPos"]
