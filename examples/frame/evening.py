@@ -6,8 +6,9 @@ python examples/frame/evening.py
 import sys
 from decimal import Decimal
 
+from painters import channels, new_picture, title_in
+
 from pendula.playback import Exposure, Item, Mode, Scheduler, Settings
-from pendula.playback.example import channels, new_picture, title_in
 
 weights = {"sea": Decimal(3), "hills": Decimal(2), "town": Decimal(1)}
 frame = Scheduler(channels(), Settings(Exposure(Mode.MAE, weights), lookahead=6), seed=7)

@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from pendula.playback.example import PAINTERS, records, title_in
+from painters import PAINTERS, records, title_in
 
 COLOURS = {"sea": ("#0b3954", "#8fd3f4"), "hills": ("#274c2b", "#c5e1a5"), "town": ("#4a2c2a", "#ffcc80")}
 

@@ -20,7 +20,7 @@ from pendula.playback.runs import run_document
 from tests.playback.caches import flipped
 from tests.playback.program import HIST, NAE_E, PICK_D, Finished, media, pendula, written
 
-FRAME = Path(__file__).parents[2] / "src/pendula/playback/example/frame.yaml"
+FRAME = Path(__file__).parents[2] / "examples/frame/frame.yaml"
 RECORDS = [{"id": id, "ts": 1000 - id} for id in range(1, 121)]
 
 

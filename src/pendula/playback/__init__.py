@@ -13,7 +13,6 @@
     sources             folders of media, new artwork over MQTT
     runs                run a playback file, with or without a journal
     player              play folders on a terminal
-    example             a picture frame that follows three channels
 
 Public names:
 """

@@ -1,26 +1,26 @@
-"""The example of the scheduler: a picture frame that follows three generated channels.
+"""What the frame follows: three generated channels.
 
 All records come from one seed, so that `frame.yaml` and the scripts have the same pictures.
 """
 
-from importlib.resources import files
+from pathlib import Path
 
 from msgspec import Struct
 
-from pendula.documents import Document, Format, read_bytes
+from pendula.documents import Document, read_file
 from pendula.kernel.rng import stream
-from pendula.playback.choosing.records import Channel, MemoryShelf
-from pendula.playback.model import PAYLOAD_BYTES, Record
+from pendula.playback import Channel, MemoryShelf, Record
 
 SEED = 7
 NEWEST_TS = 1_751_371_200  # 1 July 2025, noon
 DAY = 86_400
 PICTURE, SVG = 1, 9
+PAYLOAD_BYTES = 32
 DWELLS_MS = (5_000, 6_000, 8_000, 12_000)
 
 
 class Painter(Struct, frozen=True):
-    """A channel of the example: name, number of pictures, and the words of their titles."""
+    """A channel of the frame: name, number of pictures, and the words of their titles."""
 
     channel: str
     number: int
@@ -38,9 +38,8 @@ PAINTERS = (
 
 
 def frame() -> Document:
-    """The playback file of the package: three channels and the calls of an evening."""
-    name = "frame.yaml"
-    return read_bytes((files("pendula.playback") / "example" / name).read_bytes(), Format.YAML, name)
+    """The playback file: three channels and the calls of an evening."""
+    return read_file(Path(__file__).with_name("frame.yaml"))
 
 
 def channels() -> list[Channel]:
