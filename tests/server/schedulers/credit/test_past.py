@@ -1,9 +1,17 @@
 """The history of a run: its network and counts at any moment of its journal."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 
+from pendula.credit.engine import Run
+from pendula.credit.runs.headless import plan_run
+from pendula.documents import from_value
+from pendula.kernel.disk import RealDisk
+from pendula.kernel.driver import new_journal
+from pendula.server.schedulers.credit.recovery import EndedRun
+from pendula.server.schedulers.credit.scenarios import bundled_scenario
 from tests.server.schedulers.credit.simulators import Simulator
 
 pytestmark = pytest.mark.anyio
@@ -71,3 +79,12 @@ async def test_the_history_of_a_run_without_a_journal_is_refused(still: Simulato
 
     assert gone.status_code == 503
     assert "has no journal" in gone.json()["error"]["message"]
+
+
+def test_an_ended_run_without_any_command_is_at_its_beginning(tmp_path: Path) -> None:
+    config = plan_run(from_value(bundled_scenario("ring-of-five").document), seed=7).json
+    new_journal(Run, config, RealDisk(tmp_path / "journal")).close()
+
+    ended = EndedRun(tmp_path / "journal")
+
+    assert ended.ask(lambda run: (run.tick, run.state_word, run.seed)) == (0, "running", 7)

@@ -207,6 +207,9 @@ class EndedRun:
 
     def ask(self, question: Callable[[Run], T]) -> T:
         """The result of `question` for the last state."""
+        if self.journal.durable_n < 0:
+            # The server was killed before the first command, and the disk had no space for one since.
+            return question(Run.create(self.journal.header.config))
         with self.past.at(self.journal.durable_n) as run:
             assert isinstance(run, Run)
             return question(run)
