@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pendula.jobs import JobRefused
-from pendula.jobs.calls import past as moments
+from pendula.jobs.calls import queries
 from pendula.jobs.messages import Place, plain
 from tests.governance.verifier_rig import DAY, WHOLE, VerifierRig, proof
 
@@ -107,7 +107,7 @@ def test_an_unknown_event_has_no_moment(rig: VerifierRig, at: object) -> None:
 
 
 def test_history_is_limited_in_length(rig: VerifierRig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moments, "EVENTS_BACK", 4)
+    monkeypatch.setattr(queries, "EVENTS_BACK", 4)
     for number in range(6):
         rig.scheduler.defer("memory", f"m{number}", "decay")
 

@@ -9,7 +9,7 @@ from pendula.jobs import Policy, Scheduler
 from pendula.jobs.messages import plain
 from pendula.jobs.model import SYSTEM
 from pendula.jobs.store.protocol import Writer
-from pendula.jobs.transaction.replies import LOCAL
+from pendula.jobs.transaction import LOCAL
 from pendula.kernel.time import format_utc, parse_utc
 from tests.jobs.stores import Clock, opened
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pendula.jobs import Policy, Scheduler, cancel_all, requeue_all
-from pendula.jobs.bulk import Changed
+from pendula.jobs.scheduler_calls import Changed
 from tests.jobs.interfaces import INTERFACES, Recorder
 from tests.jobs.stores import opened
 from tests.jobs.watched_connections import watched, watching

@@ -21,7 +21,7 @@ from pendula.jobs.messages import Enqueue
 from pendula.jobs.model import VERIFICATIONS, Actor, Job, Policy, Status
 from pendula.jobs.reasons import Reason, reason_json
 from pendula.jobs.store.protocol import Listing, ObjectRow, Writer
-from pendula.jobs.transaction.following import FOLLOWUP, enqueue_next
+from pendula.jobs.transaction import FOLLOWUP, enqueue_next
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 

@@ -43,7 +43,7 @@ from pendula.jobs.model import Refused
 from pendula.jobs.request_reading import Faults, read
 from pendula.jobs.sentences import shown_reason
 from pendula.jobs.store.protocol import Reader, Writer
-from pendula.jobs.transaction.replies import LOCAL, Body, Caller
+from pendula.jobs.transaction import LOCAL, Body, Caller
 
 T = TypeVar("T")
 TRACES_SHOWN = 20

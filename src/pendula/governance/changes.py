@@ -62,7 +62,7 @@ from pendula.jobs.reasons import Reason, Unknown, stated
 from pendula.jobs.request_reading import Faults, read
 from pendula.jobs.sentences import members_in_words, sentence_of
 from pendula.jobs.store.protocol import Writer
-from pendula.jobs.transaction.replies import Body
+from pendula.jobs.transaction import Body
 from pendula.kernel.canonical import Json
 
 OF_UNCERTAINTY = ("unknown_type", "decision_mode")  # meaningless for an object that is certain

@@ -48,9 +48,8 @@ from pendula.jobs.reasons import Reason, error_of
 from pendula.jobs.request_reading import Faults
 from pendula.jobs.request_reading import read as read_body
 from pendula.jobs.store.protocol import StoreUnusable, Writer
-from pendula.jobs.transaction.ending import OVER, holder, write_back
-from pendula.jobs.transaction.ending import carry_out as end_job
-from pendula.jobs.transaction.replies import Body, not_found
+from pendula.jobs.transaction import OVER, Body, holder, not_found, write_back
+from pendula.jobs.transaction import carry_out as end_job
 from pendula.kernel.canonical import Json
 
 

@@ -36,7 +36,7 @@ from pendula.jobs.messages import Call, JobRefused, Message, plain
 from pendula.jobs.model import Actor, Refused
 from pendula.jobs.reasons import Unknown
 from pendula.jobs.scheduler import Scheduler
-from pendula.jobs.transaction.replies import LOCAL, Caller
+from pendula.jobs.transaction import LOCAL, Caller
 
 P = ParamSpec("P")
 T = TypeVar("T")

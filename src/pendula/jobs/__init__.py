@@ -10,13 +10,12 @@
     zones, cron, plans      time zones, cron expressions, recurring jobs. Pure
     store/                  one transaction at a time: SQLite
     calls/                  every call: enqueue, pull, ack, fail, renew, ... and the queries
-    transaction/            what several calls do within their transaction
+    transaction             what several calls do within their transaction
     hooks                   what governance decides, in the transaction of a call
-    scheduler_calls         the Python API: every call, with its signature
+    scheduler_calls         the Python API: every call, with its signature; cancel or requeue all jobs of a filter
     scheduler, client       its calls on a store, and over HTTP
     addresses               address, certificates and token of a server
     async_scheduler         the same API for an event loop
-    bulk                    cancel or requeue all jobs that match a filter
     external_transaction    enqueue within a transaction of the caller
     settings_file           reader of settings files
     worker/                 workers, handlers, leases, effects
@@ -31,12 +30,12 @@ Public names:
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pendula.jobs.bulk import cancel_all, requeue_all
 from pendula.jobs.cron import next_after
 from pendula.jobs.external_transaction import defer_within, enqueue_within
 from pendula.jobs.messages import JobRefused
 from pendula.jobs.model import Policy, Status, Vocabulary
 from pendula.jobs.scheduler import Scheduler
+from pendula.jobs.scheduler_calls import cancel_all, requeue_all
 from pendula.jobs.worker import (
     AsyncContext,
     Cancelled,

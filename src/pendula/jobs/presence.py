@@ -8,7 +8,7 @@ from threading import Lock
 
 from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
 from pendula.jobs.calls import Calls
-from pendula.jobs.calls.heartbeats import WORKERS_MOST, fitting
+from pendula.jobs.calls.queries import WORKERS_MOST, fitting
 from pendula.jobs.messages import Pull
 from pendula.jobs.store.protocol import WorkerRow
 

@@ -5,12 +5,14 @@ durable. The members of a call are those of its request in `messages`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Literal, NotRequired, Required, TypedDict, TypeVar, Unpack
 
+from msgspec import Struct
+
 from pendula.jobs import messages
-from pendula.jobs.messages import Call, EventType, Message, Moment, Number
+from pendula.jobs.messages import CANCEL_BATCH, REQUEUE_BATCH, Call, EventType, Message, Moment, Number, Operated
 from pendula.jobs.model import SECOND, PriorityWord
 from pendula.kernel.time import format_utc
 
@@ -335,3 +337,56 @@ class SchedulerCalls(ABC):
 def micros(seconds: int | timedelta) -> int:
     """Seconds or a `timedelta`, in microseconds."""
     return seconds // timedelta(microseconds=1) if isinstance(seconds, timedelta) else seconds * SECOND
+
+
+STEP = 1000
+
+
+class Changed(Struct, frozen=True):
+    """The result of a run: how many jobs matched, how many it changed, in how many steps."""
+
+    matched: int
+    changed: int
+    steps: int
+
+
+def cancel_all(
+    scheduler: SchedulerCalls,
+    filter: FilterMembers | Mapping[str, Any],
+    *,
+    reason: str | None = None,
+    step: int = STEP,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Changed:
+    """Cancel all matching queued jobs; with `status: running`, request the cancellation of running ones."""
+    return _run(scheduler, CANCEL_BATCH, {"filter": dict(filter), "reason": reason, "limit": step}, progress)
+
+
+def requeue_all(
+    scheduler: SchedulerCalls,
+    filter: FilterMembers | Mapping[str, Any],
+    *,
+    reason: str | None = None,
+    run_at: Moment | None = None,
+    step: int = STEP,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Changed:
+    """Requeue all matching dead letters; with `status: failed`, failed jobs."""
+    members = {"filter": dict(filter), "reason": reason, "run_at": run_at, "limit": step}
+    return _run(scheduler, REQUEUE_BATCH, members, progress)
+
+
+def _run(
+    scheduler: SchedulerCalls, call: Call[Operated], members: dict[str, Any], progress: Callable[[int], None]
+) -> Changed:
+    given = {name: value for name, value in members.items() if value is not None}
+    matched = changed = steps = 0
+    while True:
+        reply = scheduler.send(call, given)
+        steps += 1
+        matched += reply.matched
+        changed += reply.changed
+        progress(matched)
+        if reply.next_cursor is None:
+            return Changed(matched, changed, steps)
+        given["cursor"] = reply.next_cursor

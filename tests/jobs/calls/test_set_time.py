@@ -12,7 +12,7 @@ from pendula.jobs.model import SECOND, Actor, ClockAhead, Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.file.store_time import MachineTime
 from pendula.jobs.store.sqlite import SqliteStore
-from pendula.jobs.transaction.replies import Caller
+from pendula.jobs.transaction import Caller
 from pendula.jobs.upkeep.verification import check
 from pendula.kernel.time import format_utc, parse_utc
 from tests.jobs.stores import NOON, opened

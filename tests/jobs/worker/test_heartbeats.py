@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pendula.jobs.calls.heartbeats import WORKERS_MOST, fitting
+from pendula.jobs.calls.queries import WORKERS_MOST, fitting
 from pendula.jobs.store.protocol import WorkerRow
 from pendula.jobs.worker.heartbeats import Heartbeats, WorkerCounts, WorkerInfo
 from tests.jobs.workers import MEMORY, Virtual, close_all, decays, virtual, worked

@@ -9,20 +9,18 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from pendula.jobs import messages
+from pendula.jobs import messages, transaction
 from pendula.jobs.background import Bell
-from pendula.jobs.calls import finish, heartbeats, operate, plans, pull, queries, set_time
+from pendula.jobs.calls import finish, operate, plans, pull, queries
 from pendula.jobs.calls import why as reasons
 from pendula.jobs.calls.filters import step_of
-from pendula.jobs.calls.past import past
 from pendula.jobs.calls.pull import Pulled, Writes
+from pendula.jobs.calls.queries import past
 from pendula.jobs.messages import CancelBatch, Enqueue, Enqueued, Pull, Requeue, RequeueBatch, Stated
 from pendula.jobs.model import SYSTEM, Actor, Policy, Refused
 from pendula.jobs.request_reading import Faults, read
 from pendula.jobs.store.protocol import EnqueueWriter, Reader, Store, WorkerRow, Writer
-from pendula.jobs.transaction import enqueue
-from pendula.jobs.transaction.enqueue import Rejected, Stored
-from pendula.jobs.transaction.replies import LOCAL, Body, Caller
+from pendula.jobs.transaction import LOCAL, Body, Caller, Rejected, Stored
 
 T = TypeVar("T")
 
@@ -56,11 +54,11 @@ class Calls:
         if isinstance(request, Faults):
             return request.refusal()
         stored = self._write(lambda tx: self.store_in(tx, request, caller.actor), caller)
-        return stored if isinstance(stored, Refused) else enqueue.stored_reply(*stored)
+        return stored if isinstance(stored, Refused) else transaction.stored_reply(*stored)
 
     def enqueue_batch(self, body: Body, caller: Caller = LOCAL) -> messages.BatchResults | Refused:
         """Each entry has its own result; with `atomic` one fault refuses the whole batch."""
-        batch = enqueue.read_batch(body, self.policy, self.clock())
+        batch = transaction.read_batch(body, self.policy, self.clock())
         if isinstance(batch, Refused):
             return batch
         if not batch.good:
@@ -72,7 +70,7 @@ class Calls:
 
     def store_in(self, tx: EnqueueWriter, request: Enqueue, actor: Actor, now: int | None = None) -> Stored:
         """Enqueue within the transaction of the caller, at the time `now` of that transaction."""
-        return enqueue.store_all(tx, [request], actor, self.clock() if now is None else now)[0]
+        return transaction.store_all(tx, [request], actor, self.clock() if now is None else now)[0]
 
     # Pull
 
@@ -224,7 +222,7 @@ class Calls:
 
         def work(tx: Writer) -> messages.TimeSet | Refused:
             right = self._machine()
-            return set_time.set_time(tx, body, self.policy, actor, right, max(right, tx.latest_time()))
+            return operate.set_time(tx, body, self.policy, actor, right, max(right, tx.latest_time()))
 
         return self._write(work, caller)
 
@@ -273,13 +271,13 @@ class Calls:
         return plans.listed(self.store, self.clock())
 
     def workers(self) -> messages.Workers:
-        return heartbeats.listed(self.store, self.clock())
+        return queries.workers(self.store, self.clock())
 
     # Workers
 
     def record_heartbeats(self, rows: Sequence[WorkerRow]) -> None:
         """Store heartbeats; waiting pulls are not woken by them."""
-        self.store.write(lambda tx: heartbeats.record(tx, rows))
+        self.store.write(lambda tx: queries.record_heartbeats(tx, rows))
 
     # Governed objects
 

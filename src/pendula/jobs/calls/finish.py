@@ -29,10 +29,18 @@ from pendula.jobs.model import SYSTEM, Actor, AuditCheck, Code, Ended, Job, Poli
 from pendula.jobs.reasons import Reason
 from pendula.jobs.request_reading import Faults, read
 from pendula.jobs.store.protocol import ObjectRow, Writer
-from pendula.jobs.transaction.ending import OVER, carry_out, holder, tell_governance, write_back
-from pendula.jobs.transaction.enqueue import batch_faults, error_of
-from pendula.jobs.transaction.following import enqueue_next
-from pendula.jobs.transaction.replies import Body, not_found
+from pendula.jobs.transaction import (
+    OVER,
+    Body,
+    batch_faults,
+    carry_out,
+    enqueue_next,
+    error_of,
+    holder,
+    not_found,
+    tell_governance,
+    write_back,
+)
 
 
 def ack(tx: Writer, job_id: str, body: Body, actor: Actor, policy: Policy, now: int) -> Acked | Refused:

@@ -25,8 +25,7 @@ from pendula.jobs.plans import (
 from pendula.jobs.reasons import Reason, stated
 from pendula.jobs.request_reading import Faults, read
 from pendula.jobs.store.protocol import Store, Writer
-from pendula.jobs.transaction.enqueue import Stored, store_all, stored_reply
-from pendula.jobs.transaction.replies import Body, no_plan
+from pendula.jobs.transaction import Body, Stored, no_plan, store_all, stored_reply
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
 

@@ -11,8 +11,7 @@ from pendula.jobs.hooks import governance
 from pendula.jobs.messages import Pull, job_of
 from pendula.jobs.model import SECOND, SYSTEM, VERIFICATIONS, Actor, Job, Policy, PullOrder, Status
 from pendula.jobs.store.protocol import Writer
-from pendula.jobs.transaction.ending import carry_out, tell_governance
-from pendula.jobs.transaction.replies import unreadable
+from pendula.jobs.transaction import carry_out, tell_governance, unreadable
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.time import format_utc
 

@@ -1,14 +1,21 @@
-"""Every call that only reads: one job, lists, the trail, objects, metrics. None takes the write lock."""
+"""Every call that only reads: jobs, the trail, objects, metrics, workers, a past moment. None takes the write lock.
 
-from collections.abc import Mapping
+The queue and the governed objects after a past event are computed backwards from the present: each later change is
+undone with the `before` of its event, so the cost grows with the number of events since, which is limited. What the
+trail does not record (renewals, progress) is as it is now, and removed jobs are not counted.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from msgspec import ValidationError, convert
+from msgspec.structs import asdict
 
-from pendula.jobs.audit import Row
-from pendula.jobs.calls import heartbeats
+from pendula.jobs.audit import JOB_EVENT, STATE_EVENT, Row
 from pendula.jobs.calls.filters import all_of, page_of
+from pendula.jobs.hooks import governance
 from pendula.jobs.messages import (
     LIST_DEFAULT,
     WINDOW_DEFAULT,
@@ -18,24 +25,40 @@ from pendula.jobs.messages import (
     Event,
     Filter,
     History,
+    Job,
     JobError,
     JobList,
     ListAlerts,
     ListJobs,
     Metrics,
     OneJob,
+    Past,
+    Place,
     ReadMetrics,
+    ReadPast,
     ReadTrail,
     StoredObject,
     Trail,
     UnhandledWork,
+    Worker,
+    Workers,
     utc_or_null,
 )
-from pendula.jobs.model import SECOND, Code, Policy, Priority, Refused, Status, event_id, exact, seq_of
+from pendula.jobs.model import SECOND, Code, Policy, Priority, Refused, Status, event_id, exact, number_of, seq_of
 from pendula.jobs.request_reading import Faults, read
 from pendula.jobs.sentences import shown_reason
-from pendula.jobs.store.protocol import AuditListing, Figures, Reader, Store, StoreUnusable, Unhandled
-from pendula.jobs.transaction.replies import not_found, shown_job
+from pendula.jobs.store.protocol import (
+    AuditListing,
+    Figures,
+    Listing,
+    Reader,
+    Store,
+    StoreUnusable,
+    Unhandled,
+    WorkerRow,
+    Writer,
+)
+from pendula.jobs.transaction import not_found, shown_job
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.errors import InputRefused
 from pendula.kernel.time import format_utc
@@ -170,7 +193,7 @@ def metrics(store: Store, policy: Policy, now: int, window_sec: int) -> Metrics:
         jobs=ByStatus(**by_status),
         alerts_waiting=numbers.alerts_waiting,
         unhandled=[unhandled_work(kind) for kind in unhandled(store, policy, now)],
-        workers=heartbeats.shown(store.read(lambda look: look.workers())[:WORKERS_SHOWN], now),
+        workers=shown_workers(store.read(lambda look: look.workers())[:WORKERS_SHOWN], now),
     )
 
 
@@ -214,3 +237,154 @@ def _unreadable(row: Row) -> StoreUnusable:
 
 def _ratio(part: int, whole: int) -> int | Decimal:
     return exact((Decimal(part) / Decimal(whole)).quantize(Decimal("0.000000001")))
+
+
+WORKERS_MOST = 1000
+FORGOTTEN_US = 7 * 86_400 * SECOND
+WORKS_MOST = 200
+
+
+def record_heartbeats(tx: Writer, rows: Sequence[WorkerRow]) -> None:
+    """Store heartbeats; workers without one for a week, and those beyond 1000, are dropped."""
+    for row in rows:
+        tx.put_worker(row, forget_before=row.seen_at - FORGOTTEN_US, most=WORKERS_MOST)
+
+
+def fitting(works: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """What a worker handles, as it is stored: nothing, which means everything, where the list is too long."""
+    return tuple(works) if len(works) <= WORKS_MOST else ()
+
+
+def workers(store: Store, now: int) -> Workers:
+    return Workers(shown_workers(store.read(lambda look: look.workers()), now))
+
+
+def shown_workers(rows: Sequence[WorkerRow], now: int) -> list[Worker]:
+    """The last heartbeat of each worker, with its age."""
+    return [
+        Worker(
+            worker_id=worker.worker_id,
+            started_at=format_utc(worker.started_at),
+            seen_at=format_utc(worker.seen_at),
+            age_sec=max(0, now - worker.seen_at) // SECOND,
+            ended_at=utc_or_null(worker.ended_at),
+            concurrency=worker.concurrency,
+            running=worker.running,
+            taken=worker.taken,
+            succeeded=worker.succeeded,
+            failed=worker.failed,
+            dropped=worker.dropped,
+            released=worker.released,
+            handles=[f"{object_type} {action}" for object_type, action in worker.works],
+            queues=list(worker.queues),
+        )
+        for worker in rows
+    ]
+
+
+EVENTS_BACK = 10_000  # limit of the events to undo, which takes some tenths of a second
+WAITING_MOST = 500
+WAITING = (Status.QUEUED.value, Status.RUNNING.value)
+
+# By job or object: its members before the first later change; None for what did not exist yet.
+Undone = dict[Any, dict[str, Json] | None]
+
+
+def past(store: Store, policy: Policy, query: Mapping[str, Any]) -> Past | Refused:
+    """The moment after the event `at`; without one, now."""
+    given = query.get("at")
+    number = number_of(given) if isinstance(given, str) else None
+
+    def look(reader: Reader) -> Past | Refused:
+        request = read(ReadPast, query, policy)
+        faults = request if isinstance(request, Faults) else Faults()
+        last = reader.last_event()
+        first = max(min(1, last), last - EVENTS_BACK)
+        at = last if given is None else number
+        if at is None or not first <= at <= last:
+            allowed = f"the id of an event from {event_id(first)} to {event_id(last)}"
+            faults.add("at", Code.INVALID_FIELD, allowed=allowed)
+        if at is None or faults.entries:
+            return faults.refusal()
+        return _moment(reader, at, first, last) if at else NOTHING_YET
+
+    return store.read(look)
+
+
+def _moment(look: Reader, at: int, first: int, last: int) -> Past:
+    [row] = look.events(AuditListing(limit=1, after=at - 1))
+    event = shown_event(row)
+    jobs, objects = _undone(look.events(AuditListing(limit=EVENTS_BACK + 1, after=at)))
+    tallies, waiting = _jobs(look, jobs)
+    return Past(
+        at=event_id(at),
+        first=event_id(first),
+        last=event_id(last),
+        now=event.timestamp,
+        event=event,
+        jobs=ByStatus(**{status.value: tallies[status.value] for status in Status}),
+        waiting=waiting,
+        places=convert(governance().past_places(look, objects), list[Place]) if look.any_governed() else [],
+    )
+
+
+NOTHING_YET = Past(
+    at=None,
+    first=None,
+    last=None,
+    now=None,
+    event=None,
+    jobs=ByStatus(queued=0, running=0, succeeded=0, failed=0, dead_letter=0),
+    waiting=[],
+    places=[],
+)
+
+
+def _undone(rows: Iterable[Row]) -> tuple[Undone, Undone]:
+    """The members of every changed job and object before the changes."""
+    jobs: Undone = {}
+    objects: Undone = {}
+    for row in rows:
+        if row.event_type == JOB_EVENT and seq_of(row.object_id) is not None:
+            _before(jobs, row.object_id, event_in(row)["before"])
+        elif row.event_type == STATE_EVENT:
+            _before(objects, (row.object_type, row.object_id), event_in(row)["before"])
+    return jobs, objects
+
+
+def _before(undone: Undone, about: Any, before: Mapping[str, Json] | None) -> None:
+    """The first later event that changes a member has its value."""
+    if about not in undone:
+        undone[about] = None if before is None else dict(before)
+    elif (undone_fields := undone[about]) is not None and before is not None:
+        undone[about] = {**before, **undone_fields}
+
+
+def _jobs(look: Reader, undone: Undone) -> tuple[Counter[str], list[Job]]:
+    """How many jobs were in each state, and those that were queued or running, by their time."""
+    tallies: Counter[str] = Counter()
+    for status, *_, n in look.figures(0, 0).counts:
+        tallies[status] += n
+    waiting = [
+        shown_job(job)
+        for status in WAITING
+        for job in look.jobs(Listing(status=status, limit=WAITING_MOST))
+        if job.job_id not in undone
+    ]
+    for job_id, before in undone.items():
+        job = look.job(job_id)
+        if job is None:
+            continue
+        tallies[job.status] -= 1
+        if before is not None:
+            then = _as_it_was(shown_job(job), before)
+            tallies[then.status] += 1
+            waiting += [then] if then.status in WAITING else []
+    waiting.sort(key=lambda job: (job.run_at, job.job_id))
+    return tallies, waiting[:WAITING_MOST]
+
+
+def _as_it_was(job: Job, before: Mapping[str, Json]) -> Job:
+    """The job with the members that the events since have changed."""
+    known = {name: value for name, value in before.items() if name in Job.__struct_fields__}
+    return convert({**asdict(job), **known}, Job)

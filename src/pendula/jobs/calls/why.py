@@ -16,7 +16,7 @@ from pendula.jobs.messages import Why, WhyReason, progress_of
 from pendula.jobs.model import MILLION, SECOND, VERIFICATIONS, Job, Policy, PullOrder, Refused, Status
 from pendula.jobs.sentences import error_sentence, sentence_of
 from pendula.jobs.store.protocol import AuditListing, Reader, Store, Unhandled, WorkerRow
-from pendula.jobs.transaction.replies import not_found
+from pendula.jobs.transaction import not_found
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.time import format_utc
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
 from pendula.jobs.calls import Calls
-from pendula.jobs.calls.heartbeats import fitting
+from pendula.jobs.calls.queries import fitting
 from pendula.jobs.model import SECOND
 from pendula.jobs.store.protocol import WorkerRow
 from pendula.kernel.errors import WorldBroken

@@ -11,9 +11,9 @@ from pendula.cli.commands.jobs.target import Target, command, members, sent
 from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
-    from pendula.jobs.bulk import Changed
     from pendula.jobs.client import RemoteScheduler
     from pendula.jobs.scheduler import Scheduler
+    from pendula.jobs.scheduler_calls import Changed
 
 JobArgument = Annotated[
     str | None, typer.Argument(metavar="[JOB]", help="The id of the job; without it, filters.", show_default=False)
@@ -53,7 +53,7 @@ def cancel(
 
     The handler of a running job sees the request with the next renewal of its lease, and may succeed first.
     """
-    from pendula.jobs.bulk import cancel_all
+    from pendula.jobs.scheduler_calls import cancel_all
 
     asked = {**chosen, **members(status=status)}
     if _is_one(job_id, asked, yes):
@@ -79,7 +79,7 @@ def requeue(
     yes: YesOption = False,
 ) -> None:
     """Requeue dead letters, or jobs that failed or were cancelled, with all their attempts."""
-    from pendula.jobs.bulk import requeue_all
+    from pendula.jobs.scheduler_calls import requeue_all
 
     asked = {**chosen, **members(status=status)}
     why = members(run_at=run_at, reason=reason)

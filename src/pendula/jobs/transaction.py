@@ -1,12 +1,18 @@
-"""Store jobs: one or many in a transaction, each key once. A repeat gets the stored job; other work is refused."""
+"""What several calls do within their transaction: store jobs, make the follow-up of an object, end a delivery.
+
+Each key is stored once: a repeat gets the stored job, other work under the key is refused. A delivery ends in the name
+of its worker; a dead letter stores an alert.
+"""
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from pendula.jobs import decide
+from pendula.jobs import decide, messages
+from pendula.jobs.decide import JobChange
 from pendula.jobs.hooks import governance
 from pendula.jobs.messages import (
     BatchEntry,
@@ -14,14 +20,59 @@ from pendula.jobs.messages import (
     Enqueue,
     Enqueued,
     ErrorFacts,
+    Message,
     job_of,
     status_of,
+    utc_or_null,
 )
-from pendula.jobs.model import BATCH_MOST, Actor, Code, Job, Policy, Refused, in_full
+from pendula.jobs.model import BATCH_MOST, TERMINAL, Actor, Code, Job, Policy, Priority, Refused, Status, in_full
 from pendula.jobs.request_reading import Faults, read
-from pendula.jobs.store.protocol import EnqueueWriter
-from pendula.jobs.transaction.replies import Body
+from pendula.jobs.store.protocol import EnqueueWriter, ObjectRow, StoreUnusable, Writer
 from pendula.kernel.canonical import Json
+from pendula.kernel.errors import InputRefused
+from pendula.kernel.time import format_utc
+
+Body = Mapping[str, Any]
+
+
+class Caller(Struct, frozen=True):
+    """The caller, for the trail."""
+
+    actor: Actor = Actor("service", "local")
+    request_id: str | None = None
+
+    @property
+    def metadata(self) -> dict[str, Json]:
+        return {} if self.request_id is None else {"request_id": self.request_id}
+
+
+LOCAL = Caller()
+
+
+Answer = Message | Refused
+
+
+def not_found(job_id: str) -> Refused:
+    return Refused(Code.JOB_NOT_FOUND, f"no job {job_id}", {"job_id": job_id})
+
+
+def unreadable(job: Job, trouble: Exception) -> StoreUnusable:
+    """The error for a row that was damaged or changed by hand, which is not a fault of the caller."""
+    message = f"{job.job_id} cannot be read: {trouble}; `pendula jobs check` says what is wrong"
+    return StoreUnusable(message, job_id=str(job.job_id))
+
+
+def shown_job(job: Job) -> messages.Job:
+    """The public form of a job; raises `StoreUnusable` where it cannot be read."""
+    try:
+        return job_of(job)
+    except (LookupError, TypeError, InputRefused) as trouble:
+        raise unreadable(job, trouble) from trouble
+
+
+def no_plan(name: str) -> Refused:
+    return Refused(Code.PLAN_NOT_FOUND, f"no plan {name[:64]}", {"name": name[:64]})
+
 
 FAULTS_SHOWN = 3  # faulty entries in the message of a refused batch; the details have all
 Stored = tuple[Job, bool] | Refused  # a job and whether it was stored before, or a refusal
@@ -192,3 +243,76 @@ def error_of(refused: Refused) -> ErrorFacts:
 
 def refused_json(refused: Refused) -> dict[str, Json]:
     return {"status": status_of(refused), "error": refused.as_json()}
+
+
+FOLLOWUP = "followup:"  # prefix of the key of a follow-up whose derived key is taken
+
+
+def enqueue_next(tx: Writer, follow: Enqueue, after: str, actor: Actor, now: int) -> str | None:
+    """Enqueue the follow-up and return its id; `after` is the key of the job or change it follows."""
+    assert follow.run_at is not None
+    [stored] = store_all(tx, [follow], actor, now)
+    if isinstance(stored, Refused) or stored[0].status in TERMINAL:
+        # Other or finished work has the key. Use another key, or the object would be left without a job.
+        derived = decide.derived_key(follow, follow.run_at)
+        own = f"{FOLLOWUP}{key_hash(f'{after} {derived}').hex()}"
+        [stored] = store_all(tx, [replace(follow, idempotency_key=own)], actor, now)
+    return None if isinstance(stored, Refused) else stored[0].job_id
+
+
+OVER = (Status.FAILED, Status.DEAD_LETTER)
+
+
+def carry_out(tx: Writer, job: Job, done: JobChange, actor: Actor) -> Job:
+    """Apply a change; one that makes a dead letter stores an alert, too."""
+    event = tx.next_event_id()
+    after = tx.change(job, done.job, done.touched, done.reason, actor)
+    if after.status == Status.DEAD_LETTER:
+        alert_id = f"dead_letter:{after.job_id}:{after.delivery_count}"
+        if job.status != Status.RUNNING:
+            alert_id += f":{event}"  # without a delivery the same job may fail again after a requeue
+        is_risky = tx.is_governed(after.object_type, after.object_id) and governance().on_dead_letter(tx, after)
+        tx.alert(alert_id, _alert(after, alert_id, event, is_risky=is_risky))
+    return after
+
+
+def tell_governance(tx: Writer, before: Job, after: Job, actor: Actor, policy: Policy, now: int) -> None:
+    """Report a job that has failed for good, if its object is governed."""
+    if after.status in OVER and tx.is_governed(after.object_type, after.object_id):
+        governance().on_end(tx, before, after, actor, policy, now)
+
+
+def holder(job: Job, actor: Actor) -> Actor:
+    """The worker of the delivery, which ends it whatever token the call came with."""
+    return Actor("worker", job.worker_id) if job.worker_id is not None else actor
+
+
+def _alert(job: Job, alert_id: str, event: str, *, is_risky: bool) -> dict[str, Json]:
+    return {
+        "alert": "job.dead_letter",
+        "alert_id": alert_id,
+        "severity": "critical" if is_risky or job.priority == Priority.HIGH else "warning",
+        "job_id": job.job_id,
+        "object_type": job.object_type,
+        "object_id": job.object_id,
+        "action": job.action,
+        "priority": Priority(job.priority).word,
+        "attempt": job.attempt,
+        "max_attempts": job.max_attempts,
+        "last_error": job.last_error,
+        "audit_event_id": event,
+        "at": format_utc(job.updated_at),
+    }
+
+
+def write_back(job: Job, row: ObjectRow) -> dict[str, Json]:
+    """The write-back for an object in another database; `version` is its fence, `fence` that of the delivery."""
+    return {
+        "object_type": row.object_type,
+        "object_id": row.object_id,
+        "next_action_at": utc_or_null(row.next_action_at),
+        "state": row.state,
+        "version": row.version,
+        "job_id": job.job_id,
+        "fence": job.delivery_count,
+    }
