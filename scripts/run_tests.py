@@ -249,6 +249,9 @@ def changed_parts(parts: Sequence[Part], changed: Sequence[str]) -> list[Part]:
     touched = set()
     for name in changed:
         match Path(name).parts:
+            case ("src", "pendula", "demo", *_):
+                # A demo is tested as the server shows it.
+                touched.add("server")
             case ("src", "pendula", folder, *_) | ("tests", folder, _, *_):
                 touched.add(folder)
             case ("docs" | "examples" | "README.md", *_):
