@@ -83,7 +83,7 @@ def comparison_svg(comparison: Comparison, title: str | None = None) -> str:
 
 def panels_svg(page: Page, panels: Sequence[Named]) -> str:
     """The first few panels below each other, 960 pixels wide."""
-    parts = [svg.words(20, 34, _short(page.heading, 90), "h1"), svg.words(20, 56, page.summary, "soft")]
+    parts: list[str] = []
     y = TOP + 8.0
     for panel in panels[:PANELS_MOST]:
         parts += _panel(panel, page, y)
@@ -91,9 +91,14 @@ def panels_svg(page: Page, panels: Sequence[Named]) -> str:
     if len(panels) > PANELS_MOST:
         parts.append(svg.words(20, y - 8, f"Not drawn: {counted(len(panels) - PANELS_MOST, 'more panel')}.", "soft"))
         y += 16
-    head = svg.opening(WIDTH, y - 8, f"{page.heading}: {page.summary}")
-    paper = f'<rect width="{WIDTH}" height="{svg.number(y - 8)}" class="paper"/>'
-    return "\n".join([head, f"<style>{_STYLE}</style>", paper, *parts, "</svg>\n"])
+    return _document(page, parts, y - 8)
+
+
+def _document(page: Page, parts: Sequence[str], height: float) -> str:
+    head = svg.opening(WIDTH, height, f"{page.heading}: {page.summary}")
+    paper = f'<rect width="{WIDTH}" height="{svg.number(height)}" class="paper"/>'
+    titles = svg.words(20, 34, _short(page.heading, 90), "h1"), svg.words(20, 56, page.summary, "soft")
+    return "\n".join([head, f"<style>{_STYLE}</style>", paper, *titles, *parts, "</svg>\n"])
 
 
 def _summary(comparison: Comparison) -> str:
@@ -240,16 +245,13 @@ def _heading(name: str) -> tuple[str, str]:
 
 
 def _heat_maps(page: Page, axes: Sequence[str], measured: Mapping[str, Mapping[Key, Sequence[Fraction]]]) -> str:
-    parts = [svg.words(20, 34, _short(page.heading, 90), "h1"), svg.words(20, 56, page.summary, "soft")]
     note = "Each cell: the median over seeds; below it the interval of that median. The tooltip says how sure it is."
-    parts.append(svg.words(20, 74, note, "soft"))
+    parts = [svg.words(20, 74, note, "soft")]
     y = TOP + 16.0
     for name, values in list(measured.items())[:PANELS_MOST]:
         drawn, y = _heat_map(_heading(name), axes, values, y)
         parts += drawn
-    head = svg.opening(WIDTH, y, f"{page.heading}: {page.summary}")
-    paper = f'<rect width="{WIDTH}" height="{svg.number(y)}" class="paper"/>'
-    return "\n".join([head, f"<style>{_STYLE}</style>", paper, *parts, "</svg>\n"])
+    return _document(page, parts, y)
 
 
 def _heat_map(
