@@ -18,7 +18,7 @@ from typer.completion import completion_init, get_completion_script  # type: ign
 from typer.main import get_command
 
 from pendula import __version__
-from pendula.cli.commands import backup, bench, replay, serve, token
+from pendula.cli.commands import bench, replay, serve, token
 from pendula.cli.failing import ending
 from pendula.cli.output import JsonFlag, Output, example
 from pendula.cli.schedulers import GROUPS, commands_of
@@ -50,7 +50,6 @@ def build(first_argument: str | None) -> typer.Typer:
     program.callback(invoke_without_command=True)(_start)
     serve.register(program)
     replay.register(program)
-    backup.register(program)
     bench.register(program)
     token.register(program)
     program.command(

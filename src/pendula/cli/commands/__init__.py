@@ -2,8 +2,7 @@
 
 actions, credit, fleet, jobs, playback    the commands of a scheduler
 replay      replays a journal, or verifies the trail of a store
-backup      makes a checked copy of a data directory
-serve       runs the server with the control room
+serve       runs the server with the control room; makes a checked copy of its data
 token       manages access tokens
 bench       runs benchmarks beside peers
 """

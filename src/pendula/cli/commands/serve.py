@@ -1,6 +1,7 @@
-"""`pendula serve`: the server with the control room."""
+"""`pendula serve` and `pendula backup`: the server with the control room; a checked copy of its data while it runs."""
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,7 @@ import typer
 
 from pendula.cli.failing import keeping, require
 from pendula.cli.output import JsonFlag, Output, example
+from pendula.kernel.wording import counted
 
 
 def register(program: typer.Typer) -> None:
@@ -18,6 +20,9 @@ def register(program: typer.Typer) -> None:
             "pendula serve --host 0.0.0.0 --data /srv/pendula --tls-cert cert.pem --tls-key key.pem",
         ),
     )(serve)
+    program.command(
+        "backup", epilog=example("pendula backup pendula-data", "pendula backup /srv/pendula --to /mnt/backup/monday")
+    )(backup)
 
 
 def serve(
@@ -78,3 +83,29 @@ def serve(
 
     keeping(f"{settings.data} has everything that was acknowledged")
     run(settings, on_ready=ready)
+
+
+def backup(
+    data: Annotated[Path, typer.Argument(metavar="DIR", help="The data directory of a server.")],
+    to: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The folder to create.", show_default="beside it, named after the time"),
+    ] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Copy a data directory, served or not, and check the copy.
+
+    The copy contains everything acknowledged before it began. To restore it: pendula serve --data FOLDER.
+    """
+    require("server")
+    from msgspec import to_builtins
+
+    from pendula.server.backup import back_up
+
+    target = to or data.absolute().with_name(f"{data.absolute().name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+    out = Output(json)
+    with out.status("backup") as tell:
+        made = back_up(data, target, tell)
+    parts = f"{counted(made.journals, 'journal')} with {counted(made.records, 'record')}"
+    summary = f"Created {made.path}: {parts}, {counted(made.databases, 'database')}; all checked."
+    out.result(to_builtins(made), lambda: summary)
