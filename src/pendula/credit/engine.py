@@ -54,19 +54,13 @@ def ticks(run: RunState, command: Tick) -> Outcome[Event]:
     if run.state_word != "running":
         return Outcome(refusal=Refusal("run_conflict", {"kind": "run_not_running", "state": run.state_word}))
     run.callers_queue = command.queue_depth
-    before = saving.mark(run)
     events: list[Event] = []
-    try:
+    with saving.undone_if_it_fails(run):
         for _ in range(command.count):
             run.in_flight = command.in_flight
             events += demonstration.tick(run) if run.config.mode == "fixtures" else phases.process(run)
             if run.state_word != "running":
                 break
-    except Exception:
-        # External code failed: restore the run as it was before the command.
-        if before is not None:
-            saving.load(run, before)
-        raise
     return Outcome(tuple(events), {"tick_index": run.tick, "state": run.state_word, **run.digests()})
 
 

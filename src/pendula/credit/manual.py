@@ -4,6 +4,8 @@ An invalid command is refused and changes nothing. A payment without a route is 
 and emits its event like a planned one.
 """
 
+from contextlib import nullcontext
+
 import msgspec
 
 from pendula.credit import saving
@@ -73,13 +75,8 @@ def _paid(run: RunState, command: Pay, ledger: EquivalentLedger, amount: int) ->
     run.by_hand += 1
     content = command.sender, command.receiver, code, text(amount)
     tx_id = tx_name(run.seed, run.tick, f"hand{run.by_hand}", content)
-    answer: dict[str, Json] = {
-        "tx_id": tx_id,
-        "from": command.sender,
-        "to": command.receiver,
-        "equivalent": code,
-        "amount": text(amount),
-    }
+    names = ("from", "to", "equivalent", "amount")
+    answer: dict[str, Json] = {"tx_id": tx_id, **dict(zip(names, content, strict=True))}
     result = ledger.processor.pay(*ends, amount)
     if isinstance(result, Drifted):
         result = Refused(Code.INTERNAL_ERROR, {"kind": "position_check"})
@@ -87,15 +84,7 @@ def _paid(run: RunState, command: Pay, ledger: EquivalentLedger, amount: int) ->
         run.counters.count(result.code)
         ledger.hops.failed(result.hops, result.code, result.closed)
         failure = Failure(result.code.value, result.details)
-        event = TxFailed(
-            tick_index=run.tick,
-            seq=None,
-            equivalent=code,
-            sender=command.sender,
-            receiver=command.receiver,
-            amount=text(amount),
-            error=failure,
-        )
+        event = TxFailed(run.tick, None, code, command.sender, command.receiver, text(amount), failure)
         return (event,), {**answer, "status": "ABORTED", "routes": [], "error": msgspec.to_builtins(failure)}
     run.counters.count(None)
     ledger.hops.made(event_parts.hops_of(result))
@@ -114,14 +103,8 @@ def settle(ledger: EquivalentLedger) -> None:
 def clear(run: RunState, command: Clear) -> Outcome[Event]:
     _alive(run)
     codes = list(run.network.ledgers) if command.equivalent is None else [_ledger(run, command.equivalent).book.code]
-    before = None if command.dry_run else saving.mark(run)
-    try:
+    with nullcontext() if command.dry_run else saving.undone_if_it_fails(run):
         return _cleared(run, command, codes)
-    except Exception:
-        # The solver failed: restore the run.
-        if before is not None:
-            saving.load(run, before)
-        raise
 
 
 def _cleared(run: RunState, command: Clear, codes: list[str]) -> Outcome[Event]:

@@ -1,5 +1,8 @@
 """Save and load the state of a run as canonical JSON; a restored run continues with exactly the same ticks."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import msgspec
 from msgspec import Struct, field
 
@@ -100,11 +103,18 @@ def save(run: RunState) -> bytes:
     )
 
 
-def mark(run: RunState) -> bytes | None:
-    """A state to roll back to with `load`; None unless the run asks external code during a command."""
+@contextmanager
+def undone_if_it_fails(run: RunState) -> Iterator[None]:
+    """Restore the run if external code fails within; only runs that ask some during a command need it."""
     solver = run.settings.clearing_mode is ClearingMode.OPTIMAL or run.settings.clearing_yardstick
     others = run.config.engine == "external" or run.config.behaviour is not None
-    return save(run) if others or solver else None
+    before = save(run) if others or solver else None
+    try:
+        yield
+    except Exception:
+        if before is not None:
+            load(run, before)
+        raise
 
 
 def _lines(network: Network, code: str) -> tuple[Line, ...]:
