@@ -33,7 +33,7 @@ from pendula.server.api.openapi import (
 from pendula.server.api.requests import Admin, Operator, RequestId, Supervised, Viewer, read_body, slot_of
 from pendula.server.data_directory import NAME, NAMES_ALLOWED, Beginning
 from pendula.server.errors import HttpRefused, InvalidRequest, error_body, json_response
-from pendula.server.runtime.engine_host import EngineHost
+from pendula.server.runtime.engine_host import EngineHost, Question
 from pendula.server.runtime.past import Moments
 from pendula.server.runtime.scheduler_spec import ChoicesView, CommandRoute, Lifecycle, New, SchedulerSpec
 from pendula.server.runtime.streams import Reader, engine_framing, type_of
@@ -72,9 +72,7 @@ def _reading(router: APIRouter, scheduler: SchedulerSpec) -> None:
     async def state(engine: EngineName, supervisor: Supervised, _: Viewer, at: RecordNumber | None = None) -> Response:
         """The state of the engine now, or as of record `at`."""
         host = supervisor.host(scheduler.name, engine)
-        if at is None:
-            return json_response(await host.look(_state_now))
-        return json_response(await supervisor.replayed(lambda: _state_then(host, at)))
+        return await look_at(supervisor, host, at, _state)
 
     @router.get("/journal", responses=answers(views.JournalView), operation_id=f"{scheduler.name}_journal")
     async def journal(
@@ -149,10 +147,17 @@ async def read_at(supervisor: Supervisor, host: EngineHost, at: int | None, read
     """What `read` says of the engine now, or as of record `at`."""
     if at is None:
         return json_response(await host.ask(lambda driver: read(driver.engine)))
+    return await look_at(supervisor, host, at, lambda engine, _: read(engine))
+
+
+async def look_at(supervisor: Supervisor, host: EngineHost, at: int | None, question: Question) -> Response:
+    """What `question` says of the engine and its last record, or record `at`."""
+    if at is None:
+        return json_response(await host.look(question))
 
     def then() -> bytes:
         with host.past.at(at) as engine:
-            return read(engine)
+            return question(engine, at)
 
     return json_response(await supervisor.replayed(then))
 
@@ -245,16 +250,6 @@ def command_response(kind: type[Engine[Any, Any]], ticket: Ticket[Any], became: 
 def shown_events(ticket: Ticket[Any]) -> list[Raw]:
     """The events of a command, with their sentences."""
     return [Raw(shown_bytes(*pair)) for pair in zip(ticket.outcome.events, ticket.encoded.events, strict=True)]
-
-
-def _state_now(driver: Driver[Any, Any]) -> bytes:
-    # Earlier commands may not be durable yet; after a flush the state is that of the last record.
-    return _state(driver.engine, driver.flush())
-
-
-def _state_then(host: EngineHost, at: int) -> bytes:
-    with host.past.at(at) as engine:
-        return _state(engine, at)
 
 
 def _state(engine: Engine[Any, Any], n: int) -> bytes:

@@ -136,6 +136,9 @@ CLOCK_CALLER = "clock"
 
 A = TypeVar("A")
 AnyDriver = Driver[Any, Any]
+# What to say of an engine as of a record.
+Question = Callable[[Any, int], bytes]
+KEPT_BYTES = 1024 * 1024  # of the last answer to a question
 
 log = structlog.get_logger("pendula.server")
 
@@ -249,7 +252,8 @@ class EngineHost:
         self._commit: GroupCommit[Call, Ticket[Any] | None] | None = None
         self._failure: PendulaError | None = None
         self._now = 0
-        self._looks: dict[Callable[[AnyDriver], bytes], asyncio.Future[bytes]] = {}
+        self._looks: dict[Question, asyncio.Future[bytes]] = {}
+        self._answers: dict[Question, tuple[int, bytes]] = {}
         self._listeners: set[asyncio.Event] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._told = False
@@ -439,15 +443,26 @@ class EngineHost:
         driver = self.driver
         return await self._thread().ask(lambda: question(driver))
 
-    async def look(self, question: Callable[[AnyDriver], bytes]) -> bytes:
-        """Like `ask`, but concurrent callers with the same question share one answer."""
+    async def look(self, question: Question) -> bytes:
+        """What `question` says of the engine and its last record. All callers share the answer until the next record;
+        `question` is always the same function."""
         asked = self._looks.get(question)
         if asked is None or asked.done():
-            asked = self._looks[question] = asyncio.ensure_future(self.ask(question))
+            asked = asyncio.ensure_future(self.ask(lambda driver: self._answer(driver, question)))
+            self._looks[question] = asked
             asked.add_done_callback(partial(self._looked, question))
         return await asyncio.shield(asked)
 
-    def _looked(self, question: Callable[[AnyDriver], bytes], asked: asyncio.Future[bytes]) -> None:
+    def _answer(self, driver: AnyDriver, question: Question) -> bytes:
+        # Earlier commands may not be durable yet; after a flush the state is that of the last record.
+        n = driver.flush()
+        kept = self._answers.pop(question, None)
+        answer = kept[1] if kept is not None and kept[0] == n else question(driver.engine, n)
+        if len(answer) <= KEPT_BYTES:
+            self._answers[question] = n, answer
+        return answer
+
+    def _looked(self, question: Question, asked: asyncio.Future[bytes]) -> None:
         if self._looks.get(question) is asked:
             del self._looks[question]
         if not asked.cancelled():

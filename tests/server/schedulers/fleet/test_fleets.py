@@ -847,16 +847,15 @@ async def test_a_fleet_stopped_by_a_defect_reports_it_at_once(
 
 @pytest.mark.req("FLT-PERF-1")
 async def test_all_readers_between_two_ticks_share_one_view(app: FastAPI, served: httpx.AsyncClient) -> None:
-    fleets = fleets_of(supervisor_of(app))
-    moments, host = fleets.views, fleets.loop("hall").host
+    host = fleets_of(supervisor_of(app)).loop("hall").host
 
     # On the engine's thread, where no tick comes in between.
-    one, other = await host.ask(lambda driver: (moments.now(driver), moments.now(driver)))
+    one, other = await host.ask(lambda driver: [host._answer(driver, routes._now) for _ in range(2)])
     seen = msgspec.json.decode(one)["tick"]
     await until(served, lambda it: it["tick"] > seen)
 
     assert one is other
-    assert msgspec.json.decode(await host.ask(moments.now))["tick"] > seen
+    assert msgspec.json.decode(await host.look(routes._now))["tick"] > seen
 
 
 @pytest.mark.req("FLT-FAIL-16", "FLT-OBS-9")

@@ -16,6 +16,7 @@ from pendula.fleet.tasks.model import GoodsReported
 from pendula.kernel.errors import LimitExceeded, NotCanonical
 from pendula.server.runtime.scheduler_spec import SchedulerSpec
 from pendula.server.schedulers.fleet import loop as loops
+from pendula.server.schedulers.fleet import routes
 from pendula.server.schedulers.fleet.fleets import fleets_of
 from pendula.server.schedulers.fleet.loop import FleetLoop
 from pendula.server.schedulers.fleet.routes import scheduler_for
@@ -199,22 +200,19 @@ async def test_many_concurrent_readers_cost_as_much_as_one(
 
 
 @pytest.mark.req("FLT-PERF-1")
-async def test_all_readers_of_locks_between_two_ticks_share_one_reply(app: FastAPI, loop: FleetLoop) -> None:
-    locks = fleets_of(supervisor_of(app)).views.contract("locks")
+async def test_all_readers_of_locks_between_two_ticks_share_one_reply(loop: FleetLoop) -> None:
+    host = loop.host
 
     # On the engine's thread, where no tick comes in between.
-    one, other = await loop.host.ask(lambda driver: (locks(driver), locks(driver)))
+    one, other = await host.ask(lambda driver: [host._answer(driver, routes._locks) for _ in range(2)])
     await later(loop, 1)
 
     assert one is other
-    assert await loop.host.ask(locks) != one
+    assert await host.look(routes._locks) != one
 
 
-async def test_a_reader_that_disconnects_does_not_affect_the_others(
-    client: httpx.AsyncClient, loop: FleetLoop, app: FastAPI
-) -> None:
-    look = fleets_of(supervisor_of(app)).views.now
-    leaving, staying = asyncio.create_task(loop.host.look(look)), asyncio.create_task(loop.host.look(look))
+async def test_a_reader_that_disconnects_does_not_affect_the_others(client: httpx.AsyncClient, loop: FleetLoop) -> None:
+    leaving, staying = (asyncio.create_task(loop.host.look(routes._now)) for _ in range(2))
     await asyncio.sleep(0)
     leaving.cancel()
 

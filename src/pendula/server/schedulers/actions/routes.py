@@ -22,7 +22,7 @@ from pendula.kernel import canonical
 from pendula.kernel.canonical import Json
 from pendula.kernel.driver import Ticket
 from pendula.kernel.engine import Outcome
-from pendula.server.api.engines import LARGEST_N, RecordNumber, read_at, shown_events
+from pendula.server.api.engines import LARGEST_N, RecordNumber, look_at, read_at, shown_events
 from pendula.server.api.openapi import CHANGE_ERRORS, READ_ERRORS, Responses, answers, refusals, takes
 from pendula.server.api.requests import Supervised, Viewer, format_of, limits_of, read_body
 from pendula.server.data_directory import NAME
@@ -268,11 +268,7 @@ async def what_if(world: WorldName, request: Request, supervisor: Supervised, _:
 async def now(world: WorldName, supervisor: Supervised, _: Viewer, at: RecordNumber | None = None) -> Response:
     """Actions, locks and resources, and why actions wait; now or after record `at`."""
     host = supervisor.host(SCHEDULER.name, world)
-    if at is None:
-        return json_response(await host.look(_now))
-    return json_response(
-        await supervisor.replayed(lambda: _then(host, at, lambda world: encode_view(views.now_of(world.current, at))))
-    )
+    return await look_at(supervisor, host, at, _now)
 
 
 @router.get(f"{WORLD}/events", responses=answers(views.EventsView), operation_id="actions_events")
@@ -348,18 +344,8 @@ async def _minute(host: EngineHost) -> int:
     return await host.ask(lambda driver: driver.engine.now())
 
 
-def _then(host: EngineHost, at: int, read: Callable[[World], bytes]) -> bytes:
-    """Read the world after record `at`."""
-    with host.past.at(at) as world:
-        assert isinstance(world, World)
-        return read(world)
-
-
-def _now(driver: views.AnyDriver) -> bytes:
-    # After a flush the state is that of the last durable record.
-    n = driver.flush()
-    assert isinstance(driver.engine, World)
-    return encode_view(views.now_of(driver.engine.current, n))
+def _now(world: World, n: int) -> bytes:
+    return encode_view(views.now_of(world.current, n))
 
 
 def _carry(world: object) -> bytes:

@@ -6,25 +6,21 @@ compiled again.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path as FilePath
-from typing import Annotated, Any, TypeVar
-from weakref import WeakKeyDictionary
+from typing import Annotated, TypeVar
 
 import msgspec
 import structlog
 from fastapi import Path
 
 from pendula.demo import fleet as demo
-from pendula.fleet.engine import FleetEngine
 from pendula.fleet.map.site import CompiledMap
 from pendula.fleet.model import MapDamaged
 from pendula.fleet.runs.incidents import MAP_FILE
 from pendula.fleet.runs.recording import find_map, keep_map
 from pendula.fleet.scenarios.model import Scenario
-from pendula.kernel import canonical
 from pendula.kernel.disk import RealDisk
-from pendula.kernel.driver import Driver
 from pendula.kernel.engine import NoOutside, Outside
 from pendula.kernel.journal import FileJournal
 from pendula.kernel.limits import GIB
@@ -37,8 +33,7 @@ from pendula.server.schedulers.fleet.compile_process import CompileProcess
 from pendula.server.schedulers.fleet.loop import FleetLoop, ServedJournal
 from pendula.server.schedulers.fleet.metrics import FleetMetrics
 from pendula.server.schedulers.fleet.trucks import Simulation
-from pendula.server.schedulers.fleet.views import now_of, results_form, robots_form
-from pendula.server.views import State, encode_view
+from pendula.server.views import State
 
 SIMULATION_FILE = "simulation.json"
 # Requests that wait while a map is compiled.
@@ -101,50 +96,6 @@ class MapCompiler:
             self._jobs -= 1
 
 
-class TickViews:
-    """Encoded views of the last tick of each fleet, built when first requested: many pages cost as much as one."""
-
-    def __init__(self) -> None:
-        self._now = _TickCache(lambda engine, n: encode_view(now_of(engine, n)))
-        self._contracts = {name: _TickCache(_without_record(form)) for name, form in CONTRACTS.items()}
-
-    def now(self, driver: Driver[Any, Any]) -> bytes:
-        return self._now.of(driver)
-
-    def contract(self, name: str) -> Callable[[Driver[Any, Any]], bytes]:
-        """The reader of one of `CONTRACTS`; always the same function, so that concurrent requests share the answer."""
-        return self._contracts[name].of
-
-
-# Encoded contracts of the last tick.
-CONTRACTS: Mapping[str, Callable[[FleetEngine], bytes]] = {
-    "robots": lambda engine: canonical.encode(robots_form(engine)),
-    "locks": lambda engine: canonical.encode(engine.traffic.snapshot()),
-    "lock-results": lambda engine: canonical.encode(results_form(engine)),
-}
-
-
-def _without_record(form: Callable[[FleetEngine], bytes]) -> Callable[[FleetEngine, int], bytes]:
-    return lambda engine, _: form(engine)
-
-
-class _TickCache:
-    """One encoded view of each fleet, valid until its next record."""
-
-    def __init__(self, make: Callable[[FleetEngine, int], bytes]) -> None:
-        self._make = make
-        self._views: WeakKeyDictionary[Driver[Any, Any], tuple[int, bytes]] = WeakKeyDictionary()
-
-    def of(self, driver: Driver[Any, Any]) -> bytes:
-        """Call it on the thread of the engine, where its state is that after its last record."""
-        n = driver.journal.next_n - 1
-        view = self._views.get(driver)
-        if view is None or view[0] != n:
-            assert isinstance(driver.engine, FleetEngine)
-            view = self._views[driver] = n, self._make(driver.engine, n)
-        return view[1]
-
-
 class Fleets:
     """The store of the scheduler `fleet`."""
 
@@ -153,7 +104,6 @@ class Fleets:
         self._loops: dict[str, FleetLoop] = {}
         self._fault_clearer: demo.FaultClearer | None = None
         self.map_compiler = MapCompiler()
-        self.views = TickViews()
         self.metrics = FleetMetrics(host.metrics.registry, lambda: self._loops)
 
     @property

@@ -4,7 +4,6 @@ State, journal, reasons and stream are the routes of every engine. Only the loop
 for the next tick, which answers them.
 """
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import msgspec
@@ -28,19 +27,18 @@ from pendula.fleet.scenarios.reading import read_scenario
 from pendula.kernel import canonical
 from pendula.kernel.driver import Driver
 from pendula.kernel.limits import SNAPSHOT_EVERY
-from pendula.server.api.engines import LARGEST_N, RecordNumber
+from pendula.server.api.engines import LARGEST_N, RecordNumber, look_at
 from pendula.server.api.openapi import answers
 from pendula.server.api.requests import Supervised, Viewer, limits_of
 from pendula.server.data_directory import NAME
 from pendula.server.errors import HttpRefused, InvalidRequest, json_response
-from pendula.server.runtime.engine_host import EngineHost
+from pendula.server.runtime.engine_host import Question
 from pendula.server.runtime.past import event_sentence
 from pendula.server.runtime.scheduler_spec import Lifecycle, New, SchedulerSpec, Sentences
 from pendula.server.runtime.supervisor import Supervisor
 from pendula.server.schedulers.fleet import alerts, commands, views
 from pendula.server.schedulers.fleet.compile_process import CompilerStopped
 from pendula.server.schedulers.fleet.fleets import (
-    CONTRACTS,
     FLEET,
     SIMULATION_FILE,
     FleetName,
@@ -234,23 +232,19 @@ async def fleet_compile_report(fleet: FleetName, supervisor: Supervised, _: View
 async def fleet_now(fleet: FleetName, supervisor: Supervised, _: Viewer, at: RecordNumber | None = None) -> Response:
     """Trucks, bands, stop lines, reasons, tasks and streams now, or after record `at`."""
     host = supervisor.host("fleet", fleet)
-    if at is None:
-        return json_response(await host.look(fleets_of(supervisor).views.now))
-    return json_response(
-        await supervisor.replayed(lambda: _read_at(host, at, lambda engine: encode_view(views.now_of(engine, at))))
-    )
+    return await look_at(supervisor, host, at, _now)
 
 
 @router.get(FLEET + "/robots", responses=answers(views.RobotList), operation_id="fleet_robots")
 async def fleet_robots(fleet: FleetName, supervisor: Supervised, _: Viewer, at: TickNumber | None = None) -> Response:
     """Every truck that has reported, as a `RobotState`, now or after tick `at`."""
-    return await _contract(supervisor, fleet, "robots", at)
+    return await _contract(supervisor, fleet, _robots, at)
 
 
 @router.get(FLEET + "/locks", responses=answers(LockSnapshot), operation_id="fleet_locks")
 async def fleet_locks(fleet: FleetName, supervisor: Supervised, _: Viewer, at: TickNumber | None = None) -> Response:
     """All locks as a `LockSnapshot`, now or after tick `at`."""
-    return await _contract(supervisor, fleet, "locks", at)
+    return await _contract(supervisor, fleet, _locks, at)
 
 
 @router.get(FLEET + "/lock-results", responses=answers(views.LockResultList), operation_id="fleet_lock_results")
@@ -258,19 +252,32 @@ async def fleet_lock_results(
     fleet: FleetName, supervisor: Supervised, _: Viewer, at: TickNumber | None = None
 ) -> Response:
     """The grant of every truck as a `LockResult`, with the reason for its limit, now or in tick `at`."""
-    return await _contract(supervisor, fleet, "lock-results", at)
+    return await _contract(supervisor, fleet, _lock_results, at)
 
 
-async def _contract(supervisor: Supervisor, fleet: str, name: str, tick: int | None) -> Response:
+async def _contract(supervisor: Supervisor, fleet: str, form: Question, tick: int | None) -> Response:
     host = supervisor.host("fleet", fleet)
     if tick is None:
-        return json_response(await host.look(fleets_of(supervisor).views.contract(name)))
+        return await look_at(supervisor, host, None, form)
     last = await host.ask(_last_tick)
-    return json_response(
-        await supervisor.replayed(
-            lambda: _read_at(host, record_of_tick(host.driver.journal, tick, last), CONTRACTS[name])
-        )
-    )
+    at = await supervisor.recorded(lambda: record_of_tick(host.journal, tick, last))
+    return await look_at(supervisor, host, at, form)
+
+
+def _now(engine: FleetEngine, n: int) -> bytes:
+    return encode_view(views.now_of(engine, n))
+
+
+def _robots(engine: FleetEngine, _: int) -> bytes:
+    return canonical.encode(views.robots_form(engine))
+
+
+def _locks(engine: FleetEngine, _: int) -> bytes:
+    return canonical.encode(engine.traffic.snapshot())
+
+
+def _lock_results(engine: FleetEngine, _: int) -> bytes:
+    return canonical.encode(views.results_form(engine))
 
 
 def _last_tick(driver: Driver[Any, Any]) -> int:
@@ -282,13 +289,6 @@ def _last_tick(driver: Driver[Any, Any]) -> int:
 async def fleet_alerts(fleet: FleetName, supervisor: Supervised, _: Viewer) -> Response:
     """Alerts and incidents since the fleet was opened, oldest first, after those whose cause existed before."""
     return json_response(encode_view(alerts.AlertList(list(loop_of(supervisor, fleet).alerts))))
-
-
-def _read_at(host: EngineHost, at: int, read: Callable[[FleetEngine], bytes]) -> bytes:
-    """Read the state of the fleet after record `at`."""
-    with host.past.at(at) as engine:
-        assert isinstance(engine, FleetEngine)
-        return read(engine)
 
 
 def scheduler_for(settings: Settings) -> SchedulerSpec:
