@@ -6,7 +6,6 @@ calls       `Calls`: every call that changes something, each in its own transact
 pull        deliver due jobs, return expired ones, wait for either
 finish      end deliveries: ack with the object's next time and the follow-up, fail with the retry or the alert
 operate     renew, release; cancel and requeue, one job or all that match; set the store's time
-filters     filters of lists, counts and batch calls
 plans       time plans: put, pause, resume, run now, remove; their next occurrence
 queries     the calls that only read: show, list, count, history, trail, objects, metrics, workers, a past event
 why         why a job has not run, in one sentence

@@ -13,7 +13,7 @@ from pendula.jobs import messages, transaction
 from pendula.jobs.background import Bell
 from pendula.jobs.calls import finish, operate, plans, pull, queries
 from pendula.jobs.calls import why as reasons
-from pendula.jobs.calls.filters import step_of
+from pendula.jobs.calls.operate import step_of
 from pendula.jobs.calls.pull import Pulled, Writes
 from pendula.jobs.calls.queries import past
 from pendula.jobs.messages import CancelBatch, Enqueue, Enqueued, Pull, Requeue, RequeueBatch, Stated

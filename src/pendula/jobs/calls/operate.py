@@ -12,9 +12,12 @@ from msgspec.structs import replace
 
 from pendula.jobs import decide
 from pendula.jobs.calls import plans
-from pendula.jobs.calls.filters import Step
+from pendula.jobs.calls.queries import listing_of
 from pendula.jobs.decide import JobChange
 from pendula.jobs.messages import (
+    CANCELLABLE,
+    REVIVABLE,
+    CancelBatch,
     Freed,
     FreeKey,
     OneJob,
@@ -23,6 +26,7 @@ from pendula.jobs.messages import (
     Renew,
     Renewed,
     Requeue,
+    RequeueBatch,
     SetTime,
     Stated,
     TimeSet,
@@ -30,13 +34,35 @@ from pendula.jobs.messages import (
     read_proof,
     utc_or_null,
 )
-from pendula.jobs.model import LEASE_MOST_SEC, SECOND, Actor, Code, Ended, Job, Policy, Refused, Status
+from pendula.jobs.model import BATCH_MOST, LEASE_MOST_SEC, SECOND, Actor, Code, Ended, Job, Policy, Refused, Status
 from pendula.jobs.reasons import Reason, stated
 from pendula.jobs.request_reading import Faults, read
-from pendula.jobs.store.protocol import Writer
+from pendula.jobs.store.protocol import Listing, Writer
 from pendula.jobs.transaction import Body, holder, not_found, tell_governance
 from pendula.kernel.canonical import Json
 from pendula.kernel.time import format_utc
+
+
+class Step(Struct, frozen=True):
+    """One step of a batch call: the jobs to look at, how many at most, and what to do with them."""
+
+    listing: Listing
+    limit: int
+    reason: str | None = None
+    run_at: int | None = None
+
+
+def step_of(request: CancelBatch | RequeueBatch) -> Step:
+    """A step of a batch call; without a status filter, for jobs of the first status that the call works on."""
+    limit = request.limit or BATCH_MOST
+    listing = listing_of(request.filter, limit + 1, request.cursor)
+    if isinstance(request, CancelBatch):
+        return Step(_or_status(listing, CANCELLABLE[0]), limit, request.reason)
+    return Step(_or_status(listing, REVIVABLE[0]), limit, request.reason, request.run_at)
+
+
+def _or_status(listing: Listing, status: str) -> Listing:
+    return listing if listing.status is not None else replace(listing, status=str(status))
 
 
 def renew(tx: Writer, job_id: str, body: Body, policy: Policy, now: int) -> Renewed | Refused:

@@ -10,17 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from msgspec import ValidationError, convert
+from msgspec import UNSET, ValidationError, convert
 from msgspec.structs import asdict
 
 from pendula.jobs.audit import JOB_EVENT, STATE_EVENT, Row
-from pendula.jobs.calls.filters import all_of, page_of
 from pendula.jobs.hooks import governance
 from pendula.jobs.messages import (
     LIST_DEFAULT,
     WINDOW_DEFAULT,
     Alerts,
     ByStatus,
+    Chosen,
     Counted,
     Event,
     Filter,
@@ -388,3 +388,18 @@ def _as_it_was(job: Job, before: Mapping[str, Json]) -> Job:
     """The job with the members that the events since have changed."""
     known = {name: value for name, value in before.items() if name in Job.__struct_fields__}
     return convert({**asdict(job), **known}, Job)
+
+
+def page_of(request: ListJobs) -> Listing:
+    """The page of a query, with room for one more job, which says whether there is another page."""
+    return listing_of(request, (request.limit or LIST_DEFAULT) + 1, request.cursor)
+
+
+def all_of(request: Filter) -> Listing:
+    return listing_of(request, 1, None)
+
+
+def listing_of(chosen: Chosen, limit: int, before: int | None) -> Listing:
+    """Jobs that match a filter, with numbers below `before`."""
+    given = {name: getattr(chosen, name) for name in Filter.__struct_fields__}
+    return Listing(limit=limit, before=before, **{name: value for name, value in given.items() if value is not UNSET})

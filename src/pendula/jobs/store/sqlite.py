@@ -45,8 +45,7 @@ from pendula.jobs.store.file.turnstile import Turnstile
 from pendula.jobs.store.protocol import EffectWriter, FilesClosed, Reader, StoreReadOnly, StoreUnusable, Writer
 from pendula.jobs.store.tables.reader import SqliteReader
 from pendula.jobs.store.tables.writer import SqliteWriter, TransactionCache
-from pendula.jobs.store.turn import Turn, refuse_inside
-from pendula.jobs.store.writer_thread import NOTHING, Call, WriterThread
+from pendula.jobs.store.writer_thread import NOTHING, Call, Turn, WriterThread, refuse_inside
 from pendula.kernel.cancellation import check, is_cancelled
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import WorldBroken

@@ -8,7 +8,7 @@ from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from pendula.jobs.store.turn import one_process
+from pendula.jobs.store.writer_thread import one_process
 from pendula.jobs.worker.handlers import Answer
 
 log = logging.getLogger("pendula.jobs.worker")

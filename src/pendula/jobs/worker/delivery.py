@@ -22,7 +22,7 @@ from pendula.jobs.model import SECOND, Code, Policy
 from pendula.jobs.reasons import Verdict
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.scheduler_calls import AckMembers, FailMembers
-from pendula.jobs.store.turn import one_process
+from pendula.jobs.store.writer_thread import one_process
 from pendula.jobs.worker.handlers import (
     Answer,
     AsyncContext,
