@@ -792,7 +792,7 @@ def file_schema() -> dict[str, Any]:
 
 
 def read_settings(document: Document) -> dict[str, str]:
-    """The texts of the settings by name, as `changed` takes them; raises `DocumentRefused` with every fault.
+    """The texts of the settings by name, as `change_settings` takes them; raises `DocumentRefused` with every fault.
 
     Numbers, true and false are accepted like texts, and null means "none".
     """

@@ -1,10 +1,10 @@
 """Continue a run with other settings from a tick on, and compare.
 
-    other = fork(run, changed(run.settings, {"clearing_policy": "adaptive"}))
-    compared(run, other, ticks=50).first_difference["ledger"]
+    other = fork(run, change_settings(run.settings, {"clearing_policy": "adaptive"}))
+    compare_runs(run, other, ticks=50).first_difference["ledger"]
 
 Up to the fork both are one run; differences afterwards come from the settings. Forking does not change the original
-run; `compared` steps both.
+run; `compare_runs` steps both.
 """
 
 from collections.abc import Callable, Sequence

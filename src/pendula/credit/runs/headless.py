@@ -322,7 +322,7 @@ def _about(plan: RunPlan) -> Iterable[Diagnostic]:
 def simulate(
     document: Document, *, ticks: int, outside: Outside | None = None, watch: Watch | None = None, **options: Any
 ) -> Result:
-    """A whole run in one call; options are those of `made`."""
+    """A whole run in one call; options are those of `plan_run`."""
     headless = Headless(plan_run(document, **options))
     if outside is not None:
         headless.ask(outside)
