@@ -49,6 +49,12 @@ def invalid_parameter(parameter: str, value: object, *allowed: str | int) -> "In
     return refused(InvalidParameter, parameter=parameter, value=short_repr(value), allowed=list(allowed))
 
 
+def wrong_value(parameter: str, value: object, allowed: str) -> "InvalidParameter":
+    """An argument that is out of its range; `allowed` is in words."""
+    message = f"{parameter} is {value!r}; it must be {allowed}"
+    return InvalidParameter(message, parameter=parameter, value=str(value), allowed=allowed)
+
+
 def refused(kind: type[P], **facts: Any) -> P:
     """The error with the sentence of its code and facts."""
     return kind(sentence_of(kind.code, facts), **facts)

@@ -15,7 +15,14 @@ from pendula.kernel.wallclock import steady_ns
 from pendula.playback.cache.merge import BackOff, Page, Refreshed, Source, back_off_of, refresh_cache
 from pendula.playback.cache.shelf import CacheShelf, CacheUnreachable, checked_k, checked_name, open_cache
 from pendula.playback.choosing.records import BLOCK_BYTES, Shelf
-from pendula.playback.model import RECORDS_DEFAULT, ChannelTaken, Diagnostic, InvalidParameter, UnknownChannel
+from pendula.playback.model import (
+    RECORDS_DEFAULT,
+    ChannelTaken,
+    Diagnostic,
+    InvalidParameter,
+    UnknownChannel,
+    wrong_value,
+)
 
 AT_ONCE_MOST = 2
 EVERY_MS = 15 * 60_000
@@ -54,12 +61,7 @@ class Plan:
 
     def __init__(self, *, seed: int, every_ms: int = EVERY_MS) -> None:
         if every_ms < 1:
-            raise InvalidParameter(
-                f"every_ms is {every_ms}; it must be an integer of 1 or more",
-                parameter="every_ms",
-                value=str(every_ms),
-                allowed="1..",
-            )
+            raise wrong_value("every_ms", every_ms, "an integer of 1 or more")
         self._seed = seed
         self._every_ms = every_ms
         self._turns: dict[str, PlannedRefresh] = {}

@@ -48,6 +48,7 @@ from pendula.playback.model import (
     Diagnostic,
     InvalidParameter,
     InvalidRecord,
+    wrong_value,
 )
 
 MAGIC = b"PCH1"
@@ -140,22 +141,16 @@ def file_bytes(channel: bytes, raws: Sequence[bytes], *, k: int, block_bytes: in
 def checked_k(k: int) -> int:
     """`k` within its limits; raises `InvalidParameter`."""
     if isinstance(k, bool) or not isinstance(k, int) or not RECORDS_LEAST <= k <= RECORDS_MOST:
-        raise _invalid("k", k, f"an integer from {RECORDS_LEAST} to {RECORDS_MOST}")
+        raise wrong_value("k", k, f"an integer from {RECORDS_LEAST} to {RECORDS_MOST}")
     return k
 
 
 def _check_parameters(k: int, block_bytes: int, generation: int) -> None:
     checked_k(k)
     if block_bytes not in BLOCK_SIZES:
-        raise _invalid("block_bytes", block_bytes, " or ".join(map(str, BLOCK_SIZES)))
+        raise wrong_value("block_bytes", block_bytes, " or ".join(map(str, BLOCK_SIZES)))
     if isinstance(generation, bool) or not isinstance(generation, int) or not 0 <= generation <= MASK_64:
-        raise _invalid("generation", generation, "an integer from 0 to 2^64 - 1")
-
-
-def _invalid(name: str, value: object, allowed: str) -> InvalidParameter:
-    return InvalidParameter(
-        f"{name} is {value!r}; it must be {allowed}", parameter=name, value=str(value), allowed=allowed
-    )
+        raise wrong_value("generation", generation, "an integer from 0 to 2^64 - 1")
 
 
 def next_generation(header: Header | None, raws: Sequence[bytes]) -> int:

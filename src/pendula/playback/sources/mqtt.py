@@ -30,7 +30,7 @@ from pendula.documents.typed import NULL_IS_ABSENT, Parse, read
 from pendula.kernel.errors import InputRefused, MissingExtra, WorldBroken, WrongUsage
 from pendula.kernel.rng import stream
 from pendula.playback.cache.merge import BackOff
-from pendula.playback.model import KEY_BYTES, NAME_MOST, InsertResult, InvalidParameter, Record
+from pendula.playback.model import KEY_BYTES, NAME_MOST, InsertResult, Record, wrong_value
 
 if TYPE_CHECKING:
     from aiomqtt import Client
@@ -203,7 +203,7 @@ class Broker(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not self.host or not 1 <= self.port <= 65535:
-            raise _invalid("broker", f"{self.host}:{self.port}", "a name or address and a port from 1 to 65535")
+            raise wrong_value("broker", f"{self.host}:{self.port}", "a name or address and a port from 1 to 65535")
 
     def __repr__(self) -> str:
         return f"Broker(host={self.host!r}, port={self.port}, username={self.username!r}, tls={self.tls is not None})"
@@ -226,12 +226,12 @@ def read_address(url: str, password: str | None = None) -> Address:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise _invalid("mqtt", "no URL", allowed) from None
+        raise wrong_value("mqtt", "no URL", allowed) from None
     prefix = unquote(parts.path).strip("/")
     if parts.scheme not in PORTS or not parts.hostname or not prefix or parts.query or parts.fragment:
-        raise _invalid("mqtt", f"{parts.scheme or 'something'}://…", allowed)
+        raise wrong_value("mqtt", f"{parts.scheme or 'something'}://…", allowed)
     if not _is_prefix(prefix):
-        raise _invalid("mqtt", "an address whose path cannot be the prefix of a topic", allowed)
+        raise wrong_value("mqtt", "an address whose path cannot be the prefix of a topic", allowed)
     secret = password if password is not None else parts.password and unquote(parts.password)
     broker = Broker(
         parts.hostname,
@@ -246,9 +246,11 @@ def read_address(url: str, password: str | None = None) -> Address:
 def topic_of(prefix: str, player_key: str) -> str:
     """The topic of one player's events; raises `InvalidParameter` for what cannot be part of a topic's name."""
     if not _nameable(player_key, KEY_MOST) or "/" in player_key:
-        raise _invalid("player_key", player_key, f"1 to {KEY_MOST} characters, none of them / + # or unprintable")
+        raise wrong_value("player_key", player_key, f"1 to {KEY_MOST} characters, none of them / + # or unprintable")
     if not _is_prefix(prefix):
-        raise _invalid("prefix", prefix, f"1 to {NAME_MOST} characters without + and #, no $ in front, no / at the end")
+        raise wrong_value(
+            "prefix", prefix, f"1 to {NAME_MOST} characters without + and #, no $ in front, no / at the end"
+        )
     return f"{prefix}/player/{player_key}/new-artwork"
 
 
@@ -258,11 +260,6 @@ def _is_prefix(text: str) -> bool:
 
 def _nameable(text: str, most: int) -> bool:
     return 1 <= len(text) <= most and text.isprintable() and not {"+", "#"} & set(text)
-
-
-def _invalid(parameter: str, value: str, allowed: str) -> InvalidParameter:
-    message = f"{parameter} is {value!r}; it must be {allowed}"
-    return InvalidParameter(message, parameter=parameter, value=value, allowed=allowed)
 
 
 def _ignore(_: News) -> None:
