@@ -127,52 +127,6 @@ by_admission = attrgetter("admission")
 class WorldState:
     """A world between two commands and during one. Times are minutes of the run."""
 
-    __slots__ = (
-        "actions",
-        "admits_in_queue_order",
-        "awaited",
-        "candidates",
-        "clock",
-        "declared_left",
-        "declared_minute",
-        "deferred",
-        "ended",
-        "entries",
-        "extras",
-        "follow_up_limit",
-        "following",
-        "full_at",
-        "has_hook",
-        "has_pc",
-        "holding",
-        "is_exclusive",
-        "knowledge",
-        "lines",
-        "listener",
-        "locks",
-        "makes_known",
-        "next_admission",
-        "next_wait",
-        "outside",
-        "pass_start",
-        "pending",
-        "places",
-        "plan_of",
-        "plans",
-        "queue",
-        "reported",
-        "resources",
-        "running_by_verb",
-        "satisfied",
-        "setting",
-        "skilled",
-        "started",
-        "used_ids",
-        "waits",
-        "withdrawn",
-        "writer",
-    )
-
     def __init__(self, setting: Setting, outside: Outside) -> None:
         self.setting = setting
         self.outside = outside
