@@ -43,6 +43,9 @@ TOLD_MOST = 10
 
 log = structlog.get_logger("pendula.server")
 
+ARENAS = 2
+GIVE_BACK_SECONDS = 30.0
+
 
 class TlsDoor:
     """Accepts TLS connections; a handshake counts as a connection and has the time limit of a head.
@@ -296,8 +299,6 @@ def address(settings: Settings, listening: socket.socket) -> str:
 
 
 M_ARENA_MAX = -8
-ARENAS = 2
-GIVE_BACK_SECONDS = 30.0
 
 
 def _library() -> Any:

@@ -55,6 +55,9 @@ _STREAM: Responses = {
     200: {"description": "Server-sent events: `event` with an id, `gap` without", "content": {"text/event-stream": {}}}
 }
 
+MOST_POINTS = 201
+CLOSED = "closed"
+
 
 def engine_router(scheduler: SchedulerSpec) -> APIRouter:
     """The generic routes of one scheduler, below its prefix and the name of an engine."""
@@ -272,8 +275,6 @@ def _records(driver: Driver[Any, Any], start: int, limit: int) -> bytes:
     return views.encode_view(views.JournalView(found, journal.first_n, journal.durable_n, list(journal.snapshots())))
 
 
-MOST_POINTS = 201
-
 Points = Annotated[int, Query(ge=2, le=MOST_POINTS)]
 Time = Annotated[int, Query(ge=0, le=LARGEST_N)]
 
@@ -332,7 +333,6 @@ def found_incident(index: Moments, after: int | None, before: int | None) -> vie
 
 
 PATTERN = f"^{NAME.pattern}$"
-CLOSED = "closed"
 
 Change = Callable[[Supervisor, SchedulerSpec, str], Awaitable[None]]
 

@@ -35,6 +35,13 @@ from pendula.server.security.gates import Slot, principal_of
 from pendula.server.security.identity import Principal, Role, Via
 from pendula.server.settings import Settings
 
+MOST_TOLD = 10
+LONGEST_NAME = 64
+# Smaller bodies are read faster than a thread starts.
+QUICK_BYTES = 64 * 1024
+
+T = TypeVar("T")
+
 
 class Needs:
     """A dependency that returns the caller if the role suffices; raises `RoleTooLow` or `NotIdentified`."""
@@ -82,10 +89,6 @@ def slot_of(request: Request) -> Slot:
 
 Supervised = Annotated[Supervisor, Depends(supervisor_of)]
 RequestId = Annotated[str, Depends(request_id_of)]
-
-
-MOST_TOLD = 10
-LONGEST_NAME = 64
 
 
 async def only_known_names(request: Request) -> None:
@@ -136,12 +139,6 @@ def _near(given: str) -> str:
     """The closest valid name, if there is one."""
     near = re.sub(r"[^a-z0-9]+", "-", given[:LONGEST_NAME].lower()).strip("-")
     return f", such as {near!r}" if NAME.fullmatch(near) else ""
-
-
-T = TypeVar("T")
-
-# Smaller bodies are read faster than a thread starts.
-QUICK_BYTES = 64 * 1024
 
 
 @overload

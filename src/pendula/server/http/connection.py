@@ -24,6 +24,11 @@ from pendula.server.settings import Settings
 LINGER_SECONDS = 2.0
 LINGER_BYTES = 16 * 1024 * 1024
 
+LARGEST_HEAD = 32 * 1024
+MOST_LINGERING = 64
+
+log = structlog.get_logger("pendula.server")
+
 
 class LingeringTransport:
     """A transport whose `close` waits for the client while `may_send` returns true."""
@@ -69,12 +74,6 @@ class LingeringTransport:
     def lost(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-
-
-LARGEST_HEAD = 32 * 1024
-MOST_LINGERING = 64
-
-log = structlog.get_logger("pendula.server")
 
 
 class StrictConnection(h11.Connection):

@@ -53,6 +53,12 @@ STOPPED_NS = 60 * SECOND_NS
 # The one command that advances an engine to a time and then does a command, if there is one.
 Timed = Callable[[int, Any], object]
 
+CLOCK_CALLER = "clock"
+KEPT_BYTES = 1024 * 1024  # of the last answer to a question
+
+A = TypeVar("A")
+log = structlog.get_logger("pendula.server")
+
 
 class Pace:
     """The clock of one engine. `due` and `end` run on the event loop, the others on the engine's thread."""
@@ -132,15 +138,9 @@ class Pace:
         return (since + (self._next - at) * self._unit_ns - self._steady_ns()) / SECOND_NS
 
 
-CLOCK_CALLER = "clock"
-
-A = TypeVar("A")
 AnyDriver = Driver[Any, Any]
 # What to say of an engine as of a record.
 Question = Callable[[Any, int], bytes]
-KEPT_BYTES = 1024 * 1024  # of the last answer to a question
-
-log = structlog.get_logger("pendula.server")
 
 
 Work = Callable[[], Coroutine[Any, Any, None]]

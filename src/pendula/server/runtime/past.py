@@ -45,6 +45,9 @@ THREADS = 2
 A = TypeVar("A")
 B = TypeVar("B")
 
+MOST_TIMES = 4096
+MOST_INCIDENTS = 10_000
+
 
 class Lane:
     """A bounded thread pool for one kind of long read. Used on the event loop."""
@@ -274,9 +277,6 @@ class PastEngines:
             raise
         return CachedEngine(kept.engine, n)
 
-
-MOST_TIMES = 4096
-MOST_INCIDENTS = 10_000
 
 Facts = Mapping[str, Any]
 # Maps event tags to functions that return a sentence for an incident, or None if the event is not one.

@@ -34,6 +34,13 @@ from pendula.server.views import Became, Effect, EngineSummary, State
 
 KINDS: Mapping[type[Type], str] = {IntType: "integer", StrType: "text", BoolType: "yes_no"}
 
+# How long a probe waits for the check; most probes time out after one or a few seconds.
+READY_SECONDS = 1.0
+# How long a good result stays valid; longer than a flush takes on a loaded machine.
+GOOD_SECONDS = 30.0
+# The journal limit of a scheduler whose engines come and go is divided into at least this many shares.
+SHARES = 8
+
 
 class FieldView(Struct, frozen=True):
     """One field of a command; `kind` is integer, text, yes_no, or json for anything else. `choices` are suggestions."""
@@ -118,12 +125,6 @@ def _kind(type: Type) -> str:
     return next((name for kind, name in KINDS.items() if isinstance(type, kind)), "json")
 
 
-# How long a probe waits for the check; most probes time out after one or a few seconds.
-READY_SECONDS = 1.0
-# How long a good result stays valid; longer than a flush takes on a loaded machine.
-GOOD_SECONDS = 30.0
-
-
 class ReadinessProbe:
     """The last good result of `look`, which raises an error, and the running check.
 
@@ -161,10 +162,6 @@ class ReadinessProbe:
 
     async def close(self) -> None:
         await asyncio.to_thread(self._thread.shutdown)
-
-
-# The journal limit of a scheduler whose engines come and go is divided into at least this many shares.
-SHARES = 8
 
 
 class Store(Protocol):

@@ -63,6 +63,10 @@ Amount = Annotated[Any, Meta(extra_json_schema={"type": "number"})]
 STAGES = tuple(stage.name.lower() for stage in Stage if stage is not Stage.OVER)
 StageName = Annotated[str, Meta(extra_json_schema={"enum": list(STAGES)})]
 
+DEFAULT_ID = "what-if"  # for a submission without an id
+MOST_QUESTIONS = 50
+HOUR = 60
+
 
 class EpochView(Struct, frozen=True):
     """The current epoch; `starts` and `ends` are minutes of the run."""
@@ -369,9 +373,6 @@ def _id(place: EventId) -> str:
     return f"{place[0]}.{place[1]}"
 
 
-DEFAULT_ID = "what-if"  # for a submission without an id
-
-
 class Supposition(Struct, frozen=True, forbid_unknown_fields=True):
     """An instance to estimate; its time defaults to now. `until` is the last minute to look at."""
 
@@ -431,8 +432,6 @@ def estimate(saved: SavedWorldState, supposition: Supposition) -> EstimateView:
     )
 
 
-MOST_QUESTIONS = 50
-HOUR = 60
 DOES = {Stage.WAITING: "waits", Stage.HELD: "is held", Stage.SUSPENDED: "is suspended", Stage.RUNNING: "runs"}
 
 

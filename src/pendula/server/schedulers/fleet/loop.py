@@ -47,6 +47,23 @@ PendingAction = tuple[OperatorAction, asyncio.Future[OperatorAnswer]]
 PendingEvent = tuple[TaskEvent, asyncio.Future[TaskEventRefused | None]]
 PendingWrite = tuple[None, asyncio.Future[None]]
 
+# Unknown trucks come from outside, so their number is limited.
+MOST_UNKNOWN = 16
+_MALFORMED = "REPORT_MALFORMED"
+_OUTDATED = "REPORT_OUTDATED"
+MANAGER = "fleet"
+FALLS_BEHIND = "FLEET_FALLS_BEHIND"
+KEEPS_UP = "FLEET_KEEPS_UP"
+MOST_ALERTS = 200
+MOST_WAITING = 256
+# The fleet stops after this many failed ticks in a row.
+MOST_FAILED = 10
+ANSWER_SECONDS = 10.0
+
+R = TypeVar("R")
+A = TypeVar("A")
+log = structlog.get_logger("pendula.server")
+
 
 @dataclass(frozen=True, slots=True)
 class RequestBatch:
@@ -172,12 +189,6 @@ def _first_of_each_id(pending: Sequence[PendingAction]) -> tuple[list[PendingAct
     return now, later
 
 
-# Unknown trucks come from outside, so their number is limited.
-MOST_UNKNOWN = 16
-_MALFORMED = "REPORT_MALFORMED"
-_OUTDATED = "REPORT_OUTDATED"
-
-
 def dropped_after(
     before: Mapping[str, LastDropped], command: Tick, events: Iterable[FleetEvent], records: Sequence[Record]
 ) -> Mapping[str, LastDropped]:
@@ -211,21 +222,8 @@ def _accepted_since(record: Record, dropped: LastDropped | None) -> bool:
     return dropped is not None and record.pose is not None and record.report_ms >= dropped.now_ms
 
 
-MANAGER = "fleet"
-FALLS_BEHIND = "FLEET_FALLS_BEHIND"
-KEEPS_UP = "FLEET_KEEPS_UP"
 # Also logged: they concern the machine, not a truck.
 JOURNAL_ALERTS = (LOGGING_DEGRADED, LOGGING_RESTORED)
-MOST_ALERTS = 200
-MOST_WAITING = 256
-# The fleet stops after this many failed ticks in a row.
-MOST_FAILED = 10
-ANSWER_SECONDS = 10.0
-
-R = TypeVar("R")
-A = TypeVar("A")
-
-log = structlog.get_logger("pendula.server")
 
 
 class FleetBusy(HttpRefused):

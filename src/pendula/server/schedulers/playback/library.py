@@ -38,6 +38,9 @@ from pendula.server.settings import CHANNEL
 
 CACHED_BLOCKS = 4096  # 16 MiB in blocks of 4 KiB
 
+CHANNELS_KEPT = 256
+COUNTS = "counts.json"
+
 
 class BlockCache:
     """Reads records and keeps their blocks; beyond `most` the least recently used channel keeps only a few."""
@@ -68,8 +71,6 @@ class BlockCache:
             shelf.release_blocks()
 
 
-CHANNELS_KEPT = 256
-COUNTS = "counts.json"
 NOTHING = MemoryShelf(())
 
 OnTrouble = Callable[[str, int], object]

@@ -42,6 +42,9 @@ DRIFT_MS = 2000
 
 log = structlog.get_logger("pendula.server")
 
+LIBRARY_ORIGIN = "library"
+AGAIN_SECONDS = 5.0
+
 
 class Timekeeper:
     """Checks all players every 30 seconds."""
@@ -88,10 +91,6 @@ def agree(known: WallClockOfPlayer, present: Clock, reading: int) -> bool:
 def _next(clock: WallClockOfPlayer, reading: int) -> tuple[int, int] | None:
     utc = clock.utc_ms + reading - clock.at
     return next((offset for offset in clock.offsets if offset[0] > utc), None)
-
-
-LIBRARY_ORIGIN = "library"
-AGAIN_SECONDS = 5.0
 
 
 class ChannelOfFolder(HttpRefused):

@@ -36,6 +36,11 @@ ArtworkId = Annotated[int, Meta(ge=0, extra_json_schema={"format": "uint64"})]
 Names = Annotated[list[str], Meta(max_length=CHANNELS_MOST)]
 Number = Annotated[Any, Meta(extra_json_schema={"type": "number"})]
 
+MOST_ITEMS = 64
+MILLION = 1_000_000
+RECORDS_BACK = 8
+MOST_QUESTIONS = 24
+
 
 class ExposureForm(Struct, frozen=True, forbid_unknown_fields=True):
     mode: Mode | UnsetType = UNSET
@@ -166,9 +171,6 @@ def given(form: SettingsForm) -> dict[str, Any]:
     return members
 
 
-MOST_ITEMS = 64
-MILLION = 1_000_000
-RECORDS_BACK = 8
 OF_THE_LIBRARY = ("block_reads", "cache_hits")
 
 # The wall-clock time of a moment of the player, if known.
@@ -390,7 +392,6 @@ def _same(view: View) -> ItemView:
     return ItemView(*msgspec.structs.astuple(view))
 
 
-MOST_QUESTIONS = 24
 OF_A_RECORD = ("id", "ts", "dwell_ms", "payload")
 
 
