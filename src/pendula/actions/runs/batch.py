@@ -8,20 +8,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from pendula.actions import messages
 from pendula.actions.configuration import FIELDS, RUN_SECTIONS, InvalidSetting, default_epoch
 from pendula.actions.engine import World
-from pendula.actions.messages import (
-    WORLD_EVENTS,
-    Advance,
-    Command,
-    Diagnostic,
-    EpochBegan,
-    Event,
-    Rejection,
-    Request,
-    Submit,
-    WorldEvent,
-)
+from pendula.actions.messages import WORLD_EVENTS, Command, EpochBegan, Event, WorldEvent
 from pendula.actions.minute.world_state import WorldState
 from pendula.actions.model import Instance, Options
 from pendula.actions.runs.logs import Logs
@@ -69,9 +59,9 @@ class EpochResult(Struct, frozen=True):
     header: EpochBegan
     end_at: str
     events: tuple[WorldEvent, ...]
-    rejections: tuple[Rejection, ...]
+    rejections: tuple[messages.Rejection, ...]
     deferred: tuple[dict[str, Any], ...]
-    diagnostics: tuple[Diagnostic, ...]
+    diagnostics: tuple[messages.Diagnostic, ...]
     locks: dict[str, Any]
     resources: dict[str, Any]
     places: dict[str, str] = {}
@@ -206,13 +196,13 @@ def drive(
     horizon = world.current.setting.horizon
     header = world.header()
     events: list[Event] = []
-    events += apply(Submit(_list(document, "actions_submitted"))).events
-    events += apply(Request(_list(document, "interrupts"), _list(document, "commands"))).events
+    events += apply(messages.Submit(_list(document, "actions_submitted"))).events
+    events += apply(messages.Request(_list(document, "interrupts"), _list(document, "commands"))).events
     results: list[EpochResult] = []
     for number in range(count):
         start, end = number * horizon, (number + 1) * horizon
         for to in (*range(start + (step or horizon), end, step or horizon), end):
-            events += apply(Advance(to)).events
+            events += apply(messages.Advance(to)).events
         headers = [event for event in events if isinstance(event, EpochBegan)]
         header = headers[-1] if headers else header
         results.append(_result(world.current, header, events))
@@ -236,9 +226,9 @@ def _result(world: WorldState, header: EpochBegan, events: Sequence[Event]) -> E
         header=header,
         end_at=world.setting.display(world.clock.boundary),
         events=tuple(event for event in events if isinstance(event, WORLD_EVENTS)),
-        rejections=tuple(event for event in events if isinstance(event, Rejection)),
+        rejections=tuple(event for event in events if isinstance(event, messages.Rejection)),
         deferred=tuple(_deferred(world)),
-        diagnostics=tuple(event for event in events if isinstance(event, Diagnostic)),
+        diagnostics=tuple(event for event in events if isinstance(event, messages.Diagnostic)),
         locks=world.locks.rows(),
         resources=world.resources.rows(),
         places=dict(sorted(world.places.items())),
@@ -268,7 +258,7 @@ def _event(event: WorldEvent) -> dict[str, Any]:
     }
 
 
-def _diagnostic(diagnostic: Diagnostic) -> dict[str, Any]:
+def _diagnostic(diagnostic: messages.Diagnostic) -> dict[str, Any]:
     by = {} if diagnostic.by is None else {"by": diagnostic.by}
     return {
         "code": diagnostic.code,

@@ -21,23 +21,11 @@ from typing import Any, Self
 import msgspec
 from msgspec import Struct
 
+from pendula.actions import messages
 from pendula.actions.configuration import InvalidSetting
 from pendula.actions.engine import World
 from pendula.actions.gantt.picture import Timeline
-from pendula.actions.messages import (
-    Advance,
-    Command,
-    Diagnostic,
-    End,
-    EpochBegan,
-    Event,
-    Interrupted,
-    Rejection,
-    Request,
-    Start,
-    Submit,
-    VisibilityChange,
-)
+from pendula.actions.messages import Command, EpochBegan, Event, Request
 from pendula.actions.minute.world_state import WorldState
 from pendula.actions.model import Instance
 from pendula.actions.rules.locks import Action, Stage
@@ -58,12 +46,12 @@ from pendula.kernel.replay import first_engine
 from pendula.kernel.wording import shown
 
 OBSERVED: dict[type, str] = {
-    Start: "on_action_start",
-    End: "on_action_end",
-    Interrupted: "on_interrupt",
-    VisibilityChange: "on_visibility_change",
-    Rejection: "on_rejection",
-    Diagnostic: "on_diagnostic",
+    messages.Start: "on_action_start",
+    messages.End: "on_action_end",
+    messages.Interrupted: "on_interrupt",
+    messages.VisibilityChange: "on_visibility_change",
+    messages.Rejection: "on_rejection",
+    messages.Diagnostic: "on_diagnostic",
     EpochBegan: "on_epoch",
 }
 log = logging.getLogger(__name__)
@@ -195,7 +183,7 @@ class Estimate(Struct, frozen=True):
     action_id: str
     start: int | None = None
     end: int | None = None
-    rejected: Rejection | None = None
+    rejected: messages.Rejection | None = None
     why: Reason | None = None
 
 
@@ -212,23 +200,23 @@ class ModifiersOnly:
 
 def what_if(copy: World, submission: Any, action_id: str, until: int | None) -> Estimate:
     """Advance the copy until the submission starts, is rejected, or nothing is pending; at most to minute `until`."""
-    estimate = _estimate(copy, copy.apply(Submit((submission,))).events, action_id)
+    estimate = _estimate(copy, copy.apply(messages.Submit((submission,))).events, action_id)
     latest = copy.current.setting.latest if until is None else until
     while estimate is None:
         due = copy.next_due()
         if due is None or due > latest:
             return Estimate(action_id, why=copy.why({"action": action_id}))
         check()
-        estimate = _estimate(copy, copy.apply(Advance(due)).events, action_id)
+        estimate = _estimate(copy, copy.apply(messages.Advance(due)).events, action_id)
     return estimate
 
 
 def _estimate(copy: World, events: tuple[Event, ...], action_id: str) -> Estimate | None:
     for event in events:
         # A submission without a readable id is rejected without one; the copy has no other submission.
-        if isinstance(event, Rejection) and event.action_id in (action_id, None):
+        if isinstance(event, messages.Rejection) and event.action_id in (action_id, None):
             return Estimate(action_id, rejected=event)
-        if isinstance(event, Start) and event.action_id == action_id:
+        if isinstance(event, messages.Start) and event.action_id == action_id:
             start = (event.epoch - copy.current.setting.first_epoch) * copy.current.setting.horizon + event.t
             return Estimate(action_id, start, start + event.meta["d"])
     return None
@@ -484,10 +472,12 @@ class LiveWorld:
         """Submit instances for their minute (`t` or `submitted_at`, default now). Returns immediate rejections."""
         timed = tuple(self._timed(step) for step in steps)
         try:
-            return self._with_pending(self._apply(Submit(timed)).events)
+            return self._with_pending(self._apply(messages.Submit(timed)).events)
         except NotCanonical:
             # Floats in params become decimals; other values without a canonical form raise again.
-            return self._with_pending(self._apply(Submit(tuple(as_journal_value(step) for step in timed))).events)
+            return self._with_pending(
+                self._apply(messages.Submit(tuple(as_journal_value(step) for step in timed))).events
+            )
 
     def interrupt(
         self, target: str, priority: int, *, source: str = "outside", hold_min: int = 0, t: int | None = None
@@ -511,7 +501,7 @@ class LiveWorld:
 
     def advance_to(self, minute: int) -> tuple[Event, ...]:
         """Advance to a minute of the run and return the events. In the last minute of an epoch only ends happen."""
-        return self._with_pending(self._apply(Advance(whole_number("minute", minute))).events)
+        return self._with_pending(self._apply(messages.Advance(whole_number("minute", minute))).events)
 
     def advance_until(self, found: Callable[[Event], bool], latest: int) -> tuple[Event, ...]:
         """Advance until `found` is true for an event, to the end of its minute, or until `latest`."""
@@ -556,7 +546,7 @@ class LiveWorld:
             number += 1  # the world was restored, and its process of this name took the ids
         first = self._user_code.begin(key, process, self.minute, number)
         if first is not None:
-            self._pending_events += self._apply(Submit((first,))).events
+            self._pending_events += self._apply(messages.Submit((first,))).events
         return key
 
     def observe(self, observer: object) -> None:
@@ -599,7 +589,7 @@ class LiveWorld:
 
     def _ask(self, request: Request) -> None:
         for event in self._apply(request).events:
-            if isinstance(event, Diagnostic | Rejection):
+            if isinstance(event, messages.Diagnostic | messages.Rejection):
                 raise Refused(event.message, reason=event.code)
 
     def _with_pending(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
