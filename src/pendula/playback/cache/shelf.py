@@ -33,10 +33,10 @@ from pendula.playback.choosing.records import (
     Row,
     Shelf,
     blocks_of,
+    check_raws,
     damaged,
     newest_first,
     rows,
-    sound,
     trusted,
 )
 from pendula.playback.model import (
@@ -47,7 +47,6 @@ from pendula.playback.model import (
     RECORDS_MOST,
     Diagnostic,
     InvalidParameter,
-    InvalidRecord,
     wrong_value,
 )
 
@@ -125,14 +124,7 @@ def file_bytes(channel: bytes, raws: Sequence[bytes], *, k: int, block_bytes: in
     Raises `InvalidParameter` for K, block size or generation, `InvalidRecord` for a damaged record or a repeated id.
     """
     _check_parameters(k, block_bytes, generation)
-    seen: set[bytes] = set()
-    for raw in raws:
-        if not sound(raw):
-            raise InvalidRecord(f"These {len(raw)} bytes are not a record", field="raw")
-        if raw[:8] in seen:
-            id = int.from_bytes(raw[:8], "little")
-            raise InvalidRecord(f"The id {id} appears twice; ids are unique within a file", field="id", value=id)
-        seen.add(raw[:8])
+    check_raws(raws, "file")
     kept = newest_first(raws)[:k]
     header = Header(block_bytes, k, len(kept), generation, channel)
     return header.pack() + b"".join(blocks_of(kept, block_bytes))

@@ -117,6 +117,18 @@ def sound(raw: bytes) -> bool:
     return len(raw) == RECORD_BYTES and crc32(raw) == RESIDUE
 
 
+def check_raws(raws: Iterable[bytes], owner: str) -> None:
+    """Raise `InvalidRecord` for a damaged record, or for an id that the owner has twice."""
+    seen: set[bytes] = set()
+    for raw in raws:
+        if not sound(raw):
+            raise InvalidRecord(f"These {len(raw)} bytes are not a record", field="raw")
+        if raw[:8] in seen:
+            id = int.from_bytes(raw[:8], "little")
+            raise InvalidRecord(f"The id {id} appears twice; ids are unique within a {owner}", field="id", value=id)
+        seen.add(raw[:8])
+
+
 def newest_first(raws: Iterable[bytes]) -> list[bytes]:
     """Sort by time, the latest first; on ties the larger id first."""
     return sorted(raws, key=_time_and_id, reverse=True)
@@ -177,15 +189,7 @@ class MemoryShelf:
 
     def __init__(self, records: Iterable[Record | bytes]) -> None:
         raws = [record if isinstance(record, bytes) else _packed(place, record) for place, record in enumerate(records)]
-        for raw in raws:
-            if not sound(raw):
-                raise InvalidRecord(f"These {len(raw)} bytes are not a record", field="raw")
-        seen: set[bytes] = set()
-        for raw in raws:
-            if raw[:8] in seen:
-                id = int.from_bytes(raw[:8], "little")
-                raise InvalidRecord(f"The id {id} appears twice; ids are unique within a channel", field="id", value=id)
-            seen.add(raw[:8])
+        check_raws(raws, "channel")
         ordered = newest_first(raws)[:RECORDS_MOST]
         self.count = len(ordered)
         self._blocks = blocks_of(ordered)
