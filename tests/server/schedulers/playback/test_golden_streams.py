@@ -61,6 +61,7 @@ STEPS: tuple[tuple[int, str, str, Any], ...] = (
     (0, "GET", "state", None),
     (0, "GET", "moments", None),
     (0, "POST", "why", {"question": {"now": True}}),
+    (0, "POST", "why?at=21", {"question": {"now": True}}),
 )
 
 
