@@ -101,6 +101,11 @@ class Vocabulary(Struct, frozen=True):
     object_types: tuple[str, ...] = ("memory", "experience", "cognition")
     actions: tuple[str, ...] = ("verify", "revalidate", "decay", "archive", "reinstate-check")
 
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """What an event of the trail can be about."""
+        return (*self.object_types, "decision", "scheduler_job", "persona")
+
 
 class GovernanceSettings(Struct, frozen=True):
     """The settings of governed objects, which this package only carries: `pendula.governance.Rules`."""

@@ -16,9 +16,6 @@ from pendula.kernel.errors import NotCanonical
 
 R = TypeVar("R", bound="Request")
 
-# What an event of the trail can be about, beside the objects of the vocabulary.
-SUBJECTS = ("decision", "scheduler_job", "persona")
-
 
 class BadValue(ValueError):
     """The fault of one value. Facts: what is allowed, and more."""
@@ -80,8 +77,9 @@ def read(
         except (ValidationError, UnicodeEncodeError):  # a lone surrogate cannot be encoded
             pass
         else:
-            if _has_known_words(request, policy) and not any(request.problems(policy, now)):
-                _make_plain(request)
+            form = _form(kind)
+            if _has_known_words(request, form, policy) and not any(request.problems(policy, now)):
+                _make_plain(request, form)
                 request.fill(policy)
                 return request
     _, faults = _read_each(kind, given, policy, now, path)
@@ -111,34 +109,31 @@ def _form(kind: type[Request]) -> _Form:
     )
 
 
-def _has_known_words(request: Request, policy: Policy) -> bool:
-    form = _form(type(request))
-    return all(_is_known(getattr(request, name), part, policy) for name, part in form.words) and all(
-        _has_known_words(getattr(request, name), policy) for name in form.inside
-    )
+def _has_known_words(request: Request, form: _Form, policy: Policy) -> bool:
+    for name, part in form.words:
+        if not _is_known(getattr(request, name), getattr(policy.vocabulary, part)):
+            return False
+    for name in form.inside:
+        inner: Request = getattr(request, name)
+        if not _has_known_words(inner, _form(type(inner)), policy):
+            return False
+    return True
 
 
-def _is_known(value: object, part: str, policy: Policy) -> bool:
+def _is_known(value: object, words: Sequence[str]) -> bool:
     """Whether a value has only words of the vocabulary; one that is absent has none."""
-    words = _vocabulary(policy, part)
     return value in words if isinstance(value, str) else not isinstance(value, tuple) or set(value) <= set(words)
 
 
-def _vocabulary(policy: Policy, part: str) -> Sequence[str]:
-    words = policy.vocabulary
-    if part == "actions":
-        return words.actions
-    return words.object_types if part == "object_types" else (*words.object_types, *SUBJECTS)
-
-
-def _make_plain(request: Request) -> None:
+def _make_plain(request: Request, form: _Form) -> None:
     """Replace values of our own types, which few other packages know, by plain ones."""
-    form = _form(type(request))
     for name, plain in form.own:
-        if (value := getattr(request, name)) is not None and value is not UNSET:
+        value = getattr(request, name)
+        if value is not None and value is not UNSET:
             force_setattr(request, name, plain(value))
     for name in form.inside:
-        _make_plain(getattr(request, name))
+        inner: Request = getattr(request, name)
+        _make_plain(inner, _form(type(inner)))
 
 
 class _Member(Struct, frozen=True):
@@ -175,7 +170,7 @@ class _Member(Struct, frozen=True):
 
     def _words(self, policy: Policy) -> list[Json] | None:
         if "words" in self.extra:
-            return [*_vocabulary(policy, self.extra["words"])]
+            return [*getattr(policy.vocabulary, self.extra["words"])]
         if get_origin(self.form) is Literal:
             return [*get_args(self.form)]
         return [*self.form] if isinstance(self.form, type) and issubclass(self.form, StrEnum) else None
@@ -232,9 +227,9 @@ def _read_each(
             except (ValidationError, UnicodeEncodeError):
                 bad[name] = member.bad(value, policy)
     sound = kind(**values)
-    for member in members:
-        if "words" in member.extra and not _is_known(values.get(member.attribute), member.extra["words"], policy):
-            bad[member.name] = member.bad(given[member.name], policy)
+    for name, part in _form(kind).words:
+        if not _is_known(values.get(name), getattr(policy.vocabulary, part)):
+            bad[name] = next(member for member in members if member.name == name).bad(given[name], policy)
     faulty = {str(fault["field"]).partition(".")[0] for fault in inside.entries}
     bad = {**{name: fault for name, fault in sound.problems(policy, now) if name not in faulty}, **bad}
     for member in members:

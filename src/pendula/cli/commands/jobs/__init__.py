@@ -7,7 +7,6 @@ plans       time plans: list, put, pause, resume, run now, remove
 governed    governed objects, gates, rollbacks
 look        commands that only read
 filters     the options that select jobs
-spans       durations: 90, 15m, 2h, 7d
 upkeep      create, check, back up and clean a store
 work        serve a store, run a worker
 tables      results as tables; those of governed objects in `governed_tables`

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from pendula.cli.commands.jobs.spans import FORM, seconds_of
-from pendula.cli.commands.jobs.target import Target, command, members, sent, wall_now
+from pendula.cli.commands.jobs.filters import FORM, seconds_of
+from pendula.cli.commands.jobs.target import Target, command, members, sent, tables, wall_now
 from pendula.kernel.errors import InputRefused, WrongUsage
 
 TOGETHER = 1000
@@ -160,7 +160,7 @@ def enqueue(
             raise WrongUsage("pass --run-at or --in, not both")
         job["run_at"] = _from_now(in_sec)
     reply = target.send("enqueue", job)
-    target.out.result(reply, lambda: _tables().enqueued(reply))
+    target.out.result(reply, lambda: tables().enqueued(reply))
 
 
 def _body(file: Path, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def _enqueue_batch(target: Target, file: Path, atomic: bool) -> None:
             batch = {"jobs": jobs[first : first + TOGETHER], "atomic": atomic}
             results += sent(scheduler, "enqueue_batch", batch)["results"]
             advance(len(results))
-    target.out.result({"results": results}, lambda: _tables().batch(results))
+    target.out.result({"results": results}, lambda: tables().batch(results))
     refused = sum("error" in result for result in results)
     if refused:
         raise EntriesRefused(f"Rejected entries: {refused} of {len(results)}", refused=refused, entries=len(results))
@@ -268,7 +268,7 @@ def pull(
     elif worker_id is None:
         raise WrongUsage("pass --worker NAME, or --body FILE")
     reply = target.send("pull", request)
-    target.out.result(reply, lambda: _tables().pulled(reply))
+    target.out.result(reply, lambda: tables().pulled(reply))
 
 
 def ack(
@@ -311,7 +311,7 @@ def ack(
         given["next_action_at"] = None
     given = {"result": "succeeded", **given} if body is None else _body(body, given)
     reply = target.send("ack", given, job_id)
-    target.out.result(reply, lambda: _tables().acked(reply))
+    target.out.result(reply, lambda: tables().acked(reply))
 
 
 def fail(
@@ -341,7 +341,7 @@ def fail(
     elif error is None:
         raise WrongUsage("pass --error TEXT, or --body FILE")
     reply = target.send("fail", given, job_id)
-    target.out.result(reply, lambda: _tables().failed(reply))
+    target.out.result(reply, lambda: tables().failed(reply))
 
 
 def renew(
@@ -408,10 +408,3 @@ def json_given(option: str, text: str) -> Any:
         return read_bytes(members(json=text)["json"].encode()).value
     except DocumentRefused as refused:
         raise WrongUsage(f"{option} is not JSON: {refused.message}", value=text) from None
-
-
-def _tables() -> Any:
-    """Imported lazily: it loads rich."""
-    from pendula.cli.commands.jobs import tables
-
-    return tables

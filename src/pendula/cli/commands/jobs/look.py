@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pendula.cli.commands.jobs.filters import Filters
-from pendula.cli.commands.jobs.target import Target, command, members, sent, with_target
+from pendula.cli.commands.jobs.target import Target, command, members, sent, tables, with_target
 from pendula.cli.output import Output, example
 from pendula.kernel.errors import InputRefused, WrongUsage
 from pendula.kernel.wording import counted
@@ -60,7 +60,7 @@ def register(jobs: typer.Typer) -> None:
 def show(target: Target, job_id: JobArgument) -> None:
     """Show one job."""
     reply = target.send("show", {}, job_id)
-    target.out.result(reply, lambda: _tables().job(reply["job"]))
+    target.out.result(reply, lambda: tables().job(reply["job"]))
 
 
 def why(target: Target, job_id: JobArgument) -> None:
@@ -72,7 +72,7 @@ def why(target: Target, job_id: JobArgument) -> None:
 def workers(target: Target) -> None:
     """List known workers: last heartbeat, counters."""
     reply = target.send("workers", {})
-    target.out.result(reply, lambda: _tables().workers(reply["workers"]))
+    target.out.result(reply, lambda: tables().workers(reply["workers"]))
 
 
 def alerts(
@@ -84,7 +84,7 @@ def alerts(
 ) -> None:
     """List alerts, the newest first, delivered or not."""
     reply = target.send("alerts", members(cursor=cursor, limit=limit))
-    target.out.result(reply, lambda: _tables().alerts(reply))
+    target.out.result(reply, lambda: tables().alerts(reply))
 
 
 def list_(
@@ -102,13 +102,13 @@ def list_(
     """List jobs, the newest first. Dead letters are `--status dead_letter`."""
     query = {**chosen, **members(status=status, cursor=cursor, limit=limit)}
     reply = target.send("list", query)
-    target.out.result(reply, lambda: _tables().jobs(reply))
+    target.out.result(reply, lambda: tables().jobs(reply))
 
 
 def history(target: Target, job_id: JobArgument) -> None:
     """Show the history of a job: its errors and all events."""
     reply = target.send("history", {}, job_id)
-    target.out.result(reply, lambda: _tables().history(reply))
+    target.out.result(reply, lambda: tables().history(reply))
 
 
 def stats(
@@ -142,7 +142,7 @@ def stats(
         reply["governance"] = governed(scheduler).figures()
         if isinstance(scheduler, Scheduler):
             target.note_time(scheduler.calls.store)
-    target.out.result(reply, lambda: _tables().stats(reply, before))
+    target.out.result(reply, lambda: tables().stats(reply, before))
 
 
 def _watched(
@@ -168,15 +168,15 @@ def _watched(
 @contextmanager
 def _display(out: Output) -> Iterator[Callable[[dict[str, Any], dict[str, Any] | None], None]]:
     """Draw on stderr: a live table in a terminal, otherwise one line per refresh."""
-    tables = _tables()
+    drawn_by = tables()
     if not sys.stderr.isatty():
-        yield lambda reply, _: out.note(tables.line(reply))
+        yield lambda reply, _: out.note(drawn_by.line(reply))
         return
     from rich.console import Console
     from rich.live import Live
 
     with Live(console=Console(stderr=True, highlight=False), auto_refresh=False, transient=True) as live:
-        yield lambda reply, before: live.update(tables.stats(reply, before), refresh=True)
+        yield lambda reply, before: live.update(drawn_by.stats(reply, before), refresh=True)
 
 
 def past(
@@ -187,7 +187,7 @@ def past(
 ) -> None:
     """Show the queue and the governed objects after an event, one of the last 10 000."""
     reply = target.send("past", members(at=at))
-    target.out.result(reply, lambda: _tables().past(reply))
+    target.out.result(reply, lambda: tables().past(reply))
 
 
 def audit(
@@ -214,7 +214,7 @@ def audit(
         object_type=object_type, object_id=object_id, job_id=job_id, event_type=event_type, after=after, limit=limit
     )
     reply = target.send("audit", query)
-    target.out.result(reply, lambda: _tables().trail(reply))
+    target.out.result(reply, lambda: tables().trail(reply))
 
 
 def _unless_verifying(read: Callable[..., None]) -> Callable[..., None]:
@@ -260,7 +260,7 @@ def replayed(target: Target) -> dict[str, Any]:
 
 def drawn(result: dict[str, Any]) -> "RenderableType":
     if result["findings"]:
-        findings: RenderableType = _tables().findings(result["findings"])
+        findings: RenderableType = tables().findings(result["findings"])
         return findings
     events, jobs = counted(result["events"], "event"), counted(result["jobs"], "job")
     return f"Trail intact: {events}, {jobs}; the store matches."
@@ -268,10 +268,3 @@ def drawn(result: dict[str, Any]) -> "RenderableType":
 
 def wrong(result: dict[str, Any]) -> str:
     return f"The trail does not match the store: {result['findings'][0]['sentence']}"
-
-
-def _tables() -> Any:
-    """Imported lazily: it loads rich."""
-    from pendula.cli.commands.jobs import tables
-
-    return tables

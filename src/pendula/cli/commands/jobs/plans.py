@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from pendula.cli.commands.jobs.change import PayloadOption, json_given
-from pendula.cli.commands.jobs.target import Target, command, members
+from pendula.cli.commands.jobs.target import Target, command, members, tables
 from pendula.cli.output import example
 
 NameArgument = Annotated[str, typer.Argument(metavar="PLAN", help="The name of the plan.", show_default=False)]
@@ -32,7 +32,7 @@ def register(jobs: typer.Typer) -> None:
 def list_(target: Target) -> None:
     """List all time plans with their next occurrence."""
     reply = target.send("plans", {})
-    target.out.result(reply, lambda: _tables().plans(reply))
+    target.out.result(reply, lambda: tables().plans(reply))
 
 
 def put(
@@ -86,7 +86,7 @@ def resume(target: Target, name: NameArgument, reason: ReasonOption = None) -> N
 def run_now(target: Target, name: NameArgument, reason: ReasonOption = None) -> None:
     """Enqueue one job of a plan now, paused or not; its schedule stays."""
     reply = target.send("run_now", members(reason=reason), name)
-    target.out.result(reply, lambda: _tables().enqueued(reply))
+    target.out.result(reply, lambda: tables().enqueued(reply))
 
 
 def remove(target: Target, name: NameArgument, reason: ReasonOption = None) -> None:
@@ -100,10 +100,3 @@ def _summary(reply: dict[str, Any]) -> str:
     if plan["paused_at"] is not None:
         return f"{plan['name']} has been paused since {plan['paused_at']} by {plan['paused_by']}."
     return f"{plan['name']} occurs next at {plan['next_at']} ({plan['cron']}, {plan['zone']})."
-
-
-def _tables() -> Any:
-    """Imported lazily: it loads rich."""
-    from pendula.cli.commands.jobs import tables
-
-    return tables

@@ -293,6 +293,13 @@ def members(**given: Any) -> dict[str, Any]:
     return present
 
 
+def tables() -> Any:
+    """Replies as tables; imported lazily, since it loads rich."""
+    from pendula.cli.commands.jobs import tables as drawn
+
+    return drawn
+
+
 def caller() -> Any:
     """The user of this terminal, for the audit trail."""
     from pendula.jobs.calls import Caller
