@@ -14,7 +14,7 @@ from pendula.jobs.background import Bell
 from pendula.jobs.calls import finish, operate, plans, pull, queries
 from pendula.jobs.calls import why as reasons
 from pendula.jobs.calls.operate import step_of
-from pendula.jobs.calls.pull import Pulled, Writes
+from pendula.jobs.calls.pull import Pulled
 from pendula.jobs.calls.queries import past
 from pendula.jobs.messages import CancelBatch, Enqueue, Enqueued, Pull, Requeue, RequeueBatch, Stated
 from pendula.jobs.model import SYSTEM, Actor, Policy, Refused
@@ -23,6 +23,24 @@ from pendula.jobs.store.protocol import EnqueueWriter, Reader, Store, WorkerRow,
 from pendula.jobs.transaction import LOCAL, Body, Caller, Rejected, Stored
 
 T = TypeVar("T")
+
+
+class Writes:
+    """Wakes waiting pulls after a write of this process. Without a lock, which an interrupt could leave held."""
+
+    def __init__(self) -> None:
+        self._bells: dict[Bell, None] = {}
+
+    def notify(self) -> None:
+        for bell in tuple(self._bells):
+            bell.ring()
+
+    def join(self, bell: Bell) -> None:
+        """Ring this bell at every further write."""
+        self._bells[bell] = None
+
+    def leave(self, bell: Bell) -> None:
+        self._bells.pop(bell, None)
 
 
 class Calls:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from msgspec import Struct
 
 from pendula.jobs import decide, messages
-from pendula.jobs.background import Bell
 from pendula.jobs.decide import ASIDE_MOST, Busy, weighted
 from pendula.jobs.hooks import governance
 from pendula.jobs.messages import Pull, job_of
@@ -108,24 +107,6 @@ def _order(policy: Policy, busy: Busy | None) -> Callable[[Iterable[Job], int], 
     if busy is not None or policy.pull_order is PullOrder.WEIGHTED:
         return lambda jobs, limit: weighted(jobs, limit, starts, busy)
     return None
-
-
-class Writes:
-    """Wakes waiting pulls after a write of this process. Without a lock, which an interrupt could leave held."""
-
-    def __init__(self) -> None:
-        self._bells: dict[Bell, None] = {}
-
-    def notify(self) -> None:
-        for bell in tuple(self._bells):
-            bell.ring()
-
-    def join(self, bell: Bell) -> None:
-        """Ring this bell at every further write."""
-        self._bells[bell] = None
-
-    def leave(self, bell: Bell) -> None:
-        self._bells.pop(bell, None)
 
 
 def seconds_to_wait(request: Pull, coming: int | None, now: int, until: int) -> float:
