@@ -202,6 +202,15 @@ class Call(Struct, frozen=True):
     request_id: str | None
 
 
+class Opened(Struct, frozen=True):
+    """What an open engine consists of: its driver, its thread, its past states, the index of its journal."""
+
+    driver: AnyDriver
+    commit: GroupCommit[Call, Ticket[Any] | None]
+    past: PastEngines
+    moments: Moments
+
+
 class EngineHost:
     """One engine of one scheduler, opened and closed by the supervisor.
 
@@ -245,11 +254,8 @@ class EngineHost:
         self._journal_bytes = journal_bytes
         self._made_of = journal
         self._metrics = metrics
-        self._driver: AnyDriver | None = None
+        self._opened: Opened | None = None
         self._incidents = incidents or {}
-        self._past: PastEngines | None = None
-        self._moments: Moments | None = None
-        self._commit: GroupCommit[Call, Ticket[Any] | None] | None = None
         self._failure: PendulaError | None = None
         self._now = 0
         self._looks: dict[Question, asyncio.Future[bytes]] = {}
@@ -259,7 +265,7 @@ class EngineHost:
         self._told = False
         self.tail_note: str | None = None  # the torn tail cut off its journal when it was opened
         self.closed = False
-        metrics.waiting.labels(*self._labels).set_function(lambda: self._commit.waiting if self._commit else 0)
+        metrics.waiting.labels(*self._labels).set_function(lambda: self._opened.commit.waiting if self._opened else 0)
         metrics.engines_broken.labels(*self._labels).set_function(lambda: int(self.state is State.BROKEN))
 
     async def open(
@@ -280,20 +286,20 @@ class EngineHost:
             if self.pace is not None:
                 self.pace.begin(driver.engine)
             limit = self._settings.allowed(WAITING_COMMANDS)
-            self._commit = GroupCommit(self._submit, self._flush, limit, f"{self.scheduler}/{self.name}")
-            self._past, self._moments = (
+            # The limit may have changed while the journal was opened.
+            driver.journal_bytes = self._journal_bytes
+            self._opened = Opened(
+                driver,
+                GroupCommit(self._submit, self._flush, limit, f"{self.scheduler}/{self.name}"),
                 PastEngines(driver.journal, driver.engine_at),
                 Moments(driver.journal, self._incidents, type(driver.engine)),
             )
-            # The limit may have changed while the journal was opened.
-            driver.journal_bytes = self._journal_bytes
-            self._driver = driver
 
     def allow(self, journal_bytes: int) -> None:
         """Set the size limit of the journal; the next command prunes any excess."""
         self._journal_bytes = journal_bytes
-        if self._driver is not None:
-            self._driver.journal_bytes = journal_bytes
+        if self._opened is not None:
+            self._opened.driver.journal_bytes = journal_bytes
 
     def _recover_or_begin_anew(
         self, disk: Callable[[], Disk], config: Json, outdated: Callable[[OtherDecisions], None] | None
@@ -351,14 +357,14 @@ class EngineHost:
 
     async def close(self) -> None:
         """Finish queued commands, write a snapshot, flush and close the journal."""
-        if self._commit is not None:
-            await asyncio.to_thread(self._commit.close)
-        if self._driver is not None:
-            try:
-                await asyncio.to_thread(self._driver.close)
-            except PendulaError as error:
-                # Acknowledged commands are durable; only the snapshot is lost, which would have saved time.
-                log.error("engine_not_closed", scheduler=self.scheduler, engine=self.name, problem=error.message)
+        if self._opened is None:
+            return
+        await asyncio.to_thread(self._opened.commit.close)
+        try:
+            await asyncio.to_thread(self._opened.driver.close)
+        except PendulaError as error:
+            # Acknowledged commands are durable; only the snapshot is lost, which would have saved time.
+            log.error("engine_not_closed", scheduler=self.scheduler, engine=self.name, problem=error.message)
 
     async def retire(self) -> None:
         """Close this engine while others continue: end its streams and remove its metrics."""
@@ -378,57 +384,58 @@ class EngineHost:
     @property
     def failure(self) -> PendulaError | None:
         """Why the engine refuses all commands; None while it is ready or starting."""
-        return self._failure or (self._driver.broken if self._driver else None)
+        return self._failure or (self._opened.driver.broken if self._opened else None)
 
     @property
     def state(self) -> State:
         if self.failure is not None:
             return State.BROKEN
-        return State.STARTING if self._driver is None else State.READY
+        return State.STARTING if self._opened is None else State.READY
 
     @property
     def not_ready(self) -> str | None:
         """The code of what prevents commands, permanently or temporarily; None if ready."""
         if self.failure is not None:
             return self.failure.code
-        if self._driver is None:
+        if self._opened is None:
             return State.STARTING.value
-        return DiskLow.code if self._driver.journal.disk_low else None
+        return DiskLow.code if self._opened.driver.journal.disk_low else None
 
     def view(self) -> EngineView:
         failure = self.failure
-        commands = self._driver.commands if self._driver else 0
+        commands = self._opened.driver.commands if self._opened else 0
         return EngineView(self.name, self.kind.time_unit, self._now, commands, failure.message if failure else None)
 
     @property
+    def opened(self) -> Opened:
+        """The parts of an open engine; raises `EngineUnavailable`."""
+        if self._opened is None:
+            why = self._failure.message if self._failure else "it is starting"
+            raise EngineUnavailable(
+                f"The engine {self.scheduler}/{self.name} is not available: {why}", engine=self.name
+            )
+        return self._opened
+
+    @property
     def driver(self) -> AnyDriver:
-        """The driver, for reads of the past from any thread; raises `EngineUnavailable` if not open."""
-        if self._driver is None:
-            raise self._unavailable()
-        return self._driver
+        """The driver, for reads of the past from any thread."""
+        return self.opened.driver
 
     @property
     def journal(self) -> Journal:
-        """The journal; raises `EngineUnavailable` if not open."""
-        return self.driver.journal
+        return self.opened.driver.journal
 
     @property
     def past(self) -> PastEngines:
-        """Past states of the engine; raises `EngineUnavailable` if not open."""
-        if self._past is None:
-            raise self._unavailable()
-        return self._past
+        return self.opened.past
 
     @property
     def moments(self) -> Moments:
-        """The times and incidents of the journal; raises `EngineUnavailable` if not open."""
-        if self._moments is None:
-            raise self._unavailable()
-        return self._moments
+        return self.opened.moments
 
     async def submit(self, command: object, by: str, request_id: str | None) -> Ticket[Any]:
         """Apply a command; returns when it is durable. Raises `Busy` or the error that broke the engine."""
-        ticket = await self._thread().submit(Call(command, by, request_id))
+        ticket = await self.opened.commit.submit(Call(command, by, request_id))
         assert ticket is not None
         result = "done" if ticket.outcome.refusal is None else "refused"
         self._metrics.commands.labels(*self._labels, result).inc()
@@ -436,12 +443,12 @@ class EngineHost:
 
     async def advance(self) -> None:
         """Advance time if something is due; raises the error that broke the engine."""
-        await self._thread().submit(Call(None, CLOCK_CALLER, None))
+        await self.opened.commit.submit(Call(None, CLOCK_CALLER, None))
 
     async def ask(self, question: Callable[[AnyDriver], A]) -> A:
         """Run a read-only function between commands; returns when everything it saw is durable."""
         driver = self.driver
-        return await self._thread().ask(lambda: question(driver))
+        return await self.opened.commit.ask(lambda: question(driver))
 
     async def look(self, question: Question) -> bytes:
         """What `question` says of the engine and its last record. All callers share the answer until the next record;
@@ -487,15 +494,6 @@ class EngineHost:
     def count_gap(self) -> None:
         self._metrics.gaps.labels(*self._labels).inc()
 
-    def _thread(self) -> GroupCommit[Call, Ticket[Any] | None]:
-        if self._commit is None:
-            raise self._unavailable()
-        return self._commit
-
-    def _unavailable(self) -> EngineUnavailable:
-        why = self._failure.message if self._failure else "it is starting"
-        return EngineUnavailable(f"The engine {self.scheduler}/{self.name} is not available: {why}", engine=self.name)
-
     def _submit(self, call: Call) -> Ticket[Any] | None:
         # On the engine's thread, since the cost depends on the engine's state.
         if self._bound is not None and call.command is not None:
@@ -522,8 +520,7 @@ class EngineHost:
 
     def _published(self) -> None:
         """On the engine's thread, after a flush: schedule at most one wake-up of the event loop."""
-        assert self._driver is not None
-        self._now = self._driver.engine.now()
+        self._now = self.driver.engine.now()
         if not self._told and self._loop is not None and not self._loop.is_closed():
             self._told = True
             self._loop.call_soon_threadsafe(self.wake)
