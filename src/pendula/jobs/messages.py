@@ -1091,7 +1091,7 @@ class Call(Struct, Generic[R], frozen=True):
     request: type[Request] | None
     reply: type[R]
     role: Role
-    sentence: str
+    sentence: str  # empty: that of the method in `scheduler_calls`
     refusals: tuple[Code, ...]
 
     @property
@@ -1113,18 +1113,15 @@ def _post(
     path: str,
     request: type[Request],
     reply: type[R],
-    sentence: str,
     *refusals: Code,
     role: Role = Role.OPERATOR,
     method: str = "POST",
 ) -> Call[R]:
-    return Call(name, method, path, request, reply, role, sentence, refusals)
+    return Call(name, method, path, request, reply, role, "", refusals)
 
 
-def _get(
-    name: str, path: str, reply: type[R], sentence: str, *refusals: Code, request: type[Request] | None = None
-) -> Call[R]:
-    return Call(name, "GET", path, request, reply, Role.VIEWER, sentence, refusals)
+def _get(name: str, path: str, reply: type[R], *refusals: Code, request: type[Request] | None = None) -> Call[R]:
+    return Call(name, "GET", path, request, reply, Role.VIEWER, "", refusals)
 
 
 ENQUEUE = _post(
@@ -1132,183 +1129,62 @@ ENQUEUE = _post(
     "/jobs",
     Enqueue,
     Enqueued,
-    "Store a job: 201 with the job, or 200 with the existing one under the same key.",
     Code.IDEMPOTENCY_KEY_CONFLICT,
     Code.ONTIC_VERIFICATION_CLOSED,
     Code.RUN_AT_IN_PAST,
 )
-ENQUEUE_BATCH = _post(
-    "enqueue_batch",
-    "/jobs/batch",
-    Batch,
-    BatchResults,
-    "Store many jobs, each with its own answer; with `atomic` all or none.",
-    Code.BATCH_REJECTED,
-)
-PULL = _post(
-    "pull",
-    "/jobs/pull",
-    Pull,
-    Pulled,
-    "Pull due jobs, each with a lease; with `wait_ms`, wait for one.",
-    Code.INVALID_LIMIT,
-    Code.INVALID_WORKER_ID,
-    Code.NOW_IN_FUTURE,
-)
+ENQUEUE_BATCH = _post("enqueue_batch", "/jobs/batch", Batch, BatchResults, Code.BATCH_REJECTED)
+PULL = _post("pull", "/jobs/pull", Pull, Pulled, Code.INVALID_LIMIT, Code.INVALID_WORKER_ID, Code.NOW_IN_FUTURE)
 ACK = _post(
     "ack",
     "/jobs/{job_id}/ack",
     Ack,
     Acked,
-    "Finish a job and set the next time of its object.",
     *HELD,
     Code.INVALID_RESULT,
     Code.NEXT_ACTION_AT_IN_PAST,
     Code.AUDIT_EVENT_UNKNOWN,
 )
-ACK_BATCH = _post("ack_batch", "/jobs/ack-batch", AckBatch, AckResults, "Finish many jobs, each with its own answer.")
-FAIL = _post(
-    "fail", "/jobs/{job_id}/fail", Fail, Failed, "Report an error: the job is retried or becomes a dead letter.", *HELD
-)
-RENEW = _post("renew", "/jobs/{job_id}/renew", Renew, Renewed, "Extend a lease.", *HELD)
-RELEASE = _post("release", "/jobs/{job_id}/release", Release, OneJob, "Return a job that was not started.", *HELD)
-CANCEL = _post(
-    "cancel",
-    "/jobs/{job_id}/cancel",
-    Cancel,
-    OneJob,
-    "Cancel a queued job; for a running one, store a cancel request that its worker reads with its next renewal.",
-    Code.JOB_NOT_FOUND,
-    Code.JOB_NOT_QUEUED,
-)
+ACK_BATCH = _post("ack_batch", "/jobs/ack-batch", AckBatch, AckResults)
+FAIL = _post("fail", "/jobs/{job_id}/fail", Fail, Failed, *HELD)
+RENEW = _post("renew", "/jobs/{job_id}/renew", Renew, Renewed, *HELD)
+RELEASE = _post("release", "/jobs/{job_id}/release", Release, OneJob, *HELD)
+CANCEL = _post("cancel", "/jobs/{job_id}/cancel", Cancel, OneJob, Code.JOB_NOT_FOUND, Code.JOB_NOT_QUEUED)
 REQUEUE = _post(
     "requeue",
     "/jobs/{job_id}/requeue",
     Requeue,
     OneJob,
-    "Requeue a dead letter, or a job that failed or was cancelled.",
     Code.JOB_NOT_FOUND,
     Code.JOB_NOT_DEAD_LETTER,
     Code.RUN_AT_IN_PAST,
 )
-CANCEL_BATCH = _post(
-    "cancel_batch",
-    "/jobs/cancel-batch",
-    CancelBatch,
-    Operated,
-    "Cancel the newest jobs that match a filter, at most 1000; `next_cursor` continues.",
-    Code.INVALID_LIMIT,
-)
+CANCEL_BATCH = _post("cancel_batch", "/jobs/cancel-batch", CancelBatch, Operated, Code.INVALID_LIMIT)
 REQUEUE_BATCH = _post(
-    "requeue_batch",
-    "/jobs/requeue-batch",
-    RequeueBatch,
-    Operated,
-    "Requeue the newest dead letters or failed jobs that match a filter, at most 1000; `next_cursor` continues.",
-    Code.INVALID_LIMIT,
-    Code.RUN_AT_IN_PAST,
+    "requeue_batch", "/jobs/requeue-batch", RequeueBatch, Operated, Code.INVALID_LIMIT, Code.RUN_AT_IN_PAST
 )
-SET_TIME = _post(
-    "set_time",
-    "/time",
-    SetTime,
-    TimeSet,
-    "Set the time of the store to this server's clock, also backwards. Leases and delays written with the wrong clock "
-    "count from now; `kept_jobs` are those with a time set by a caller.",
-    role=Role.ADMIN,
-)
-FREE_KEY = _post(
-    "free_key",
-    "/keys/free",
-    FreeKey,
-    Freed,
-    "Free the key of a deleted job.",
-    Code.IDEMPOTENCY_KEY_CONFLICT,
-    role=Role.ADMIN,
-)
-LIST = _get("list", "/jobs", JobList, "Jobs, newest first.", Code.INVALID_LIMIT, request=ListJobs)
-COUNT = _get("count", "/jobs/count", Counted, "The number of jobs that match the filters of a list.", request=Filter)
-SHOW = _get("show", "/jobs/{job_id}", OneJob, "One job.", Code.JOB_NOT_FOUND)
-HISTORY = _get(
-    "history", "/jobs/{job_id}/history", History, "All errors and audit events of a job.", Code.JOB_NOT_FOUND
-)
-WHY = _get(
-    "why",
-    "/jobs/{job_id}/why",
-    Why,
-    "Why a job has not run, where it runs, or how it ended, in one sentence.",
-    Code.JOB_NOT_FOUND,
-)
-AUDIT = _get("audit", "/audit", Trail, "The trail, in order.", Code.INVALID_LIMIT, request=ReadTrail)
-METRICS = _get(
-    "metrics",
-    "/metrics",
-    Metrics,
-    "Metrics of the queue as JSON or, by the Accept header, in the Prometheus text format.",
-    request=ReadMetrics,
-)
-ALERTS = _get(
-    "alerts",
-    "/alerts",
-    Alerts,
-    "Alerts, newest first; `delivered_at` is null until every sink has taken one.",
-    Code.INVALID_LIMIT,
-    request=ListAlerts,
-)
-PAST = _get(
-    "past",
-    "/past",
-    Past,
-    "The queue and the governed objects after an event, one of the last 10 000.",
-    request=ReadPast,
-)
-WORKERS = _get("workers", "/workers", Workers, "Known workers, the most recent heartbeat first.")
-OBJECT = _get(
-    "object", "/objects/{object_type}/{object_id}", StoredObject, "The stored row of an object.", Code.OBJECT_NOT_FOUND
-)
-PLANS = _get("plans", "/plans", Plans, "All time plans, by name.")
+SET_TIME = _post("set_time", "/time", SetTime, TimeSet, role=Role.ADMIN)
+FREE_KEY = _post("free_key", "/keys/free", FreeKey, Freed, Code.IDEMPOTENCY_KEY_CONFLICT, role=Role.ADMIN)
+LIST = _get("list", "/jobs", JobList, Code.INVALID_LIMIT, request=ListJobs)
+COUNT = _get("count", "/jobs/count", Counted, request=Filter)
+SHOW = _get("show", "/jobs/{job_id}", OneJob, Code.JOB_NOT_FOUND)
+HISTORY = _get("history", "/jobs/{job_id}/history", History, Code.JOB_NOT_FOUND)
+WHY = _get("why", "/jobs/{job_id}/why", Why, Code.JOB_NOT_FOUND)
+AUDIT = _get("audit", "/audit", Trail, Code.INVALID_LIMIT, request=ReadTrail)
+METRICS = _get("metrics", "/metrics", Metrics, request=ReadMetrics)
+ALERTS = _get("alerts", "/alerts", Alerts, Code.INVALID_LIMIT, request=ListAlerts)
+PAST = _get("past", "/past", Past, request=ReadPast)
+WORKERS = _get("workers", "/workers", Workers)
+OBJECT = _get("object", "/objects/{object_type}/{object_id}", StoredObject, Code.OBJECT_NOT_FOUND)
+PLANS = _get("plans", "/plans", Plans)
 PUT_PLAN = _post(
-    "put_plan",
-    "/plans/{name}",
-    Recurring,
-    OnePlan,
-    "Create or replace a time plan; its next occurrence is stored with it.",
-    Code.PLAN_IN_SETTINGS,
-    Code.TOO_MANY_PLANS,
-    method="PUT",
+    "put_plan", "/plans/{name}", Recurring, OnePlan, Code.PLAN_IN_SETTINGS, Code.TOO_MANY_PLANS, method="PUT"
 )
-PAUSE_PLAN = _post(
-    "pause_plan",
-    "/plans/{name}/pause",
-    Stated,
-    OnePlan,
-    "Pause a plan: its waiting occurrence is cancelled, and none follows until it is resumed.",
-    Code.PLAN_NOT_FOUND,
-)
-RESUME_PLAN = _post(
-    "resume_plan",
-    "/plans/{name}/resume",
-    Stated,
-    OnePlan,
-    "Resume a plan; missed occurrences are skipped.",
-    Code.PLAN_NOT_FOUND,
-)
-RUN_NOW = _post(
-    "run_now",
-    "/plans/{name}/run-now",
-    Stated,
-    Enqueued,
-    "Enqueue one job of the plan now: 201 with the job, or 200 with an earlier one that still waits.",
-    Code.PLAN_NOT_FOUND,
-)
+PAUSE_PLAN = _post("pause_plan", "/plans/{name}/pause", Stated, OnePlan, Code.PLAN_NOT_FOUND)
+RESUME_PLAN = _post("resume_plan", "/plans/{name}/resume", Stated, OnePlan, Code.PLAN_NOT_FOUND)
+RUN_NOW = _post("run_now", "/plans/{name}/run-now", Stated, Enqueued, Code.PLAN_NOT_FOUND)
 REMOVE_PLAN = _post(
-    "remove_plan",
-    "/plans/{name}/remove",
-    Stated,
-    PlanRemoved,
-    "Remove a plan that is in no settings file.",
-    Code.PLAN_NOT_FOUND,
-    Code.PLAN_IN_SETTINGS,
+    "remove_plan", "/plans/{name}/remove", Stated, PlanRemoved, Code.PLAN_NOT_FOUND, Code.PLAN_IN_SETTINGS
 )
 # `show` is the last of its paths, which it would hide.
 CALLS: tuple[Call[Any], ...] = (

@@ -216,18 +216,19 @@ class SchedulerCalls(ABC):
     def enqueue_batch(
         self, jobs: Sequence[EnqueueMembers] | Sequence[Mapping[str, Any]], *, atomic: bool = False
     ) -> messages.BatchResults:
-        """Store many jobs, each with its own result; with `atomic` all or none."""
+        """Store many jobs, each with its own answer; with `atomic` all or none."""
         return self.send(messages.ENQUEUE_BATCH, {"jobs": list(jobs), "atomic": atomic})
 
     def pull(self, **members: Unpack[PullMembers]) -> messages.Pulled:
-        """Deliver due jobs, each with a lease; with `wait_ms`, wait for one."""
+        """Pull due jobs, each with a lease; with `wait_ms`, wait for one."""
         return self.send(messages.PULL, members)
 
     def ack(self, job_id: str, **members: Unpack[AckMembers]) -> messages.Acked:
-        """Finish a job as succeeded, and set the next time of its object."""
+        """Finish a job and set the next time of its object."""
         return self.send(messages.ACK, members, job_id)
 
     def ack_batch(self, acks: Sequence[AckEntryMembers] | Sequence[Mapping[str, Any]]) -> messages.AckResults:
+        """Finish many jobs, each with its own answer."""
         return self.send(messages.ACK_BATCH, {"acks": list(acks)})
 
     def fail(self, job_id: str, **members: Unpack[FailMembers]) -> messages.Failed:
@@ -235,7 +236,7 @@ class SchedulerCalls(ABC):
         return self.send(messages.FAIL, members, job_id)
 
     def renew(self, job_id: str, **members: Unpack[RenewMembers]) -> messages.Renewed:
-        """Extend a lease and report progress."""
+        """Extend a lease."""
         return self.send(messages.RENEW, members, job_id)
 
     def release(self, job_id: str, **members: Unpack[ReleaseMembers]) -> messages.OneJob:
@@ -247,7 +248,7 @@ class SchedulerCalls(ABC):
         return self.send(messages.CANCEL, members, job_id)
 
     def requeue(self, job_id: str, **members: Unpack[RequeueMembers]) -> messages.OneJob:
-        """Queue a dead letter, or a job that failed or was cancelled, again."""
+        """Requeue a dead letter, or a job that failed or was cancelled."""
         return self.send(messages.REQUEUE, members, job_id)
 
     def cancel_batch(self, **members: Unpack[CancelBatchMembers]) -> messages.Operated:
@@ -266,17 +267,19 @@ class SchedulerCalls(ABC):
         return self.send(messages.SET_TIME, members)
 
     def free_key(self, **members: Unpack[FreeKeyMembers]) -> messages.Freed:
-        """Let the key of a deleted job be used again; over HTTP it needs the role admin."""
+        """Free the key of a deleted job."""
         return self.send(messages.FREE_KEY, members)
 
     def show(self, job_id: str) -> messages.OneJob:
+        """One job."""
         return self.send(messages.SHOW, {}, job_id)
 
     def why(self, job_id: str) -> messages.Why:
-        """Why the job has not run, or how it ended."""
+        """Why a job has not run, where it runs, or how it ended, in one sentence."""
         return self.send(messages.WHY, {}, job_id)
 
     def history(self, job_id: str) -> messages.History:
+        """All errors and audit events of a job."""
         return self.send(messages.HISTORY, {}, job_id)
 
     def list(self, **query: Unpack[ListMembers]) -> messages.JobList:
@@ -284,29 +287,31 @@ class SchedulerCalls(ABC):
         return self.send(messages.LIST, query)
 
     def count(self, **query: Unpack[FilterMembers]) -> messages.Counted:
-        """How many jobs match the filters of `list`."""
+        """The number of jobs that match the filters of a list."""
         return self.send(messages.COUNT, query)
 
     def audit(self, **query: Unpack[AuditMembers]) -> messages.Trail:
-        """The trail, in order; `after` continues."""
+        """The trail, in order."""
         return self.send(messages.AUDIT, query)
 
     def metrics(self, **query: Unpack[MetricsMembers]) -> messages.Metrics:
+        """Metrics of the queue; over HTTP as JSON or, by the Accept header, in the Prometheus text format."""
         return self.send(messages.METRICS, query)
 
     def alerts(self, **query: Unpack[AlertMembers]) -> messages.Alerts:
-        """Alerts, the newest first; `delivered_at` is null until every sink has taken the alert."""
+        """Alerts, newest first; `delivered_at` is null until every sink has taken one."""
         return self.send(messages.ALERTS, query)
 
     def past(self, **query: Unpack[PastMembers]) -> messages.Past:
-        """The queue and the governed objects after the event `at`, one of the last 10 000; without one, now."""
+        """The queue and the governed objects after an event, one of the last 10 000."""
         return self.send(messages.PAST, query)
 
     def workers(self) -> messages.Workers:
-        """Workers with a heartbeat, the latest first."""
+        """Known workers, the most recent heartbeat first."""
         return self.send(messages.WORKERS, {})
 
     def object(self, object_type: str, object_id: str) -> messages.StoredObject:
+        """The stored row of an object."""
         return self.send(messages.OBJECT, {}, object_type, object_id)
 
     def plans(self) -> messages.Plans:
@@ -314,23 +319,23 @@ class SchedulerCalls(ABC):
         return self.send(messages.PLANS, {})
 
     def put_plan(self, name: str, **members: Unpack[PlanMembers]) -> messages.OnePlan:
-        """Create or change a recurring job."""
+        """Create or replace a time plan; its next occurrence is stored with it."""
         return self.send(messages.PUT_PLAN, members, name)
 
     def pause_plan(self, name: str, **members: Unpack[ReasonMember]) -> messages.OnePlan:
-        """Stop occurrences until `resume_plan`; the queued one is cancelled."""
+        """Pause a plan: its waiting occurrence is cancelled, and none follows until it is resumed."""
         return self.send(messages.PAUSE_PLAN, members, name)
 
     def resume_plan(self, name: str, **members: Unpack[ReasonMember]) -> messages.OnePlan:
-        """Continue from now; missed occurrences are skipped."""
+        """Resume a plan; missed occurrences are skipped."""
         return self.send(messages.RESUME_PLAN, members, name)
 
     def run_now(self, name: str, **members: Unpack[ReasonMember]) -> messages.Enqueued:
-        """Enqueue one extra job of the plan now."""
+        """Enqueue one job of the plan now, or get an earlier one that still waits."""
         return self.send(messages.RUN_NOW, members, name)
 
     def remove_plan(self, name: str, **members: Unpack[ReasonMember]) -> messages.PlanRemoved:
-        """Remove a plan, its pause and its queued occurrence; not one from a settings file."""
+        """Remove a plan that is in no settings file."""
         return self.send(messages.REMOVE_PLAN, members, name)
 
 

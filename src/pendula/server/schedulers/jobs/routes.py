@@ -5,6 +5,7 @@ Routes only pass bodies to the calls of `pendula.jobs` and return their answers.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from inspect import getdoc
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from pendula.jobs.messages import CALLS, Call, Role
 from pendula.jobs.model import Policy, Refused
 from pendula.jobs.reaper import Reaper
 from pendula.jobs.request_reading import Faults
+from pendula.jobs.scheduler_calls import SchedulerCalls
 from pendula.jobs.settings_file import Configured
 from pendula.jobs.upkeep.alerts import Alerts, Sink, Webhook, to_log, to_log_quietly
 from pendula.jobs.upkeep.background_services import Learning, UnhandledJobs
@@ -95,7 +97,7 @@ def _add(call: Call[Any], answer: Answering, *, shown: bool = True) -> None:
         endpoint,
         methods=[call.method],
         status_code=201 if call in (messages.ENQUEUE, CREATE) else 200,
-        description=call.sentence,
+        description=call.sentence or getdoc(getattr(SchedulerCalls, call.name)),
         responses=shapes.answers_of(call),
         operation_id=f"jobs_{OPERATIONS.get(call, call.name)}",
         openapi_extra=shapes.described(call),
