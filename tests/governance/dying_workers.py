@@ -11,7 +11,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from pendula.governance import governed
 from pendula.governance.tables import tables_of
 from pendula.jobs import JobRefused
 from pendula.jobs.messages import plain
@@ -19,6 +18,7 @@ from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.store.protocol import AuditListing, Listing, Reader, Store
 from pendula.jobs.upkeep.verification import check
 from pendula.kernel.canonical import decode
+from tests.governance.plain_replies import governed
 from tests.governance.verifier_rig import proof
 from tests.jobs.crashing import SharedClock, scheduler
 

@@ -9,11 +9,11 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from pendula.governance import governed
 from pendula.jobs import JobRefused
 from pendula.jobs.messages import plain
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.scheduler_calls import SchedulerCalls
+from tests.governance.plain_replies import governed
 from tests.governance.verifier_rig import WHOLE, proof
 
 WORDS = {

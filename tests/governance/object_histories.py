@@ -11,7 +11,6 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pendula.governance import governed
 from pendula.governance.messages import object_of
 from pendula.governance.tables import tables_of
 from pendula.jobs import JobRefused, Policy
@@ -28,6 +27,7 @@ from tests.governance.model import Barred
 from tests.governance.model_calls import Calls
 from tests.governance.model_tables import DAY
 from tests.governance.object_history_steps import NAMES, Choices, Step
+from tests.governance.plain_replies import governed
 from tests.jobs.stores import NOON
 
 COMPARED = (

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pendula.governance import governed
 from pendula.jobs import JobRefused
 from pendula.jobs.upkeep.verification import check
+from tests.governance.plain_replies import governed
 from tests.governance.verifier_rig import DAY, WHOLE, VerifierRig, proof
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pendula.governance import governed
 from pendula.jobs import JobRefused
 from pendula.jobs.upkeep.verification import check
+from tests.governance.plain_replies import governed
 from tests.governance.verifier_rig import WHOLE, VerifierRig
 
 LACKING: dict[str, Any] = {name: value for name, value in WHOLE.items() if name != "expires_at"}

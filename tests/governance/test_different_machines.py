@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pendula.governance import Rules, governed
+from pendula.governance import Rules
 from pendula.governance.machines import REFERENCE
 from pendula.jobs import JobRefused, Policy, Scheduler
 from pendula.jobs.calls import Calls
 from pendula.jobs.store.sqlite import SqliteStore
 from pendula.jobs.upkeep.verification import check
+from tests.governance.plain_replies import governed
 from tests.governance.test_machine_check import DOCUMENT
 from tests.governance.verifier_rig import WHOLE, VerifierRig, proof
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pendula.governance import governed
 from pendula.jobs.store.protocol import StoreUnusable
 from pendula.jobs.upkeep.verification import check
+from tests.governance.plain_replies import governed
 from tests.governance.verifier_rig import WHOLE, VerifierRig, proof
 from tests.jobs.watched_connections import everything, failing_at, watched, watching
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pendula.governance import governed
 from pendula.jobs import JobRefused
 from pendula.jobs.upkeep.verification import check
+from tests.governance.plain_replies import governed
 from tests.governance.verifier_rig import WHOLE, VerifierRig, proof
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from pendula.governance import governed
 from pendula.jobs.messages import plain
+from tests.governance.plain_replies import governed
 from tests.governance.verifier_rig import WHOLE, VerifierRig, proof
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from pendula.governance import governed
 from pendula.jobs import Handlers, JobRefused, Policy, Scheduler, Worker, handler
 from pendula.jobs.messages import plain
 from pendula.jobs.upkeep.verification import check
 from pendula.jobs.worker.handlers import Context
+from tests.governance.plain_replies import governed
 from tests.governance.verifier_rig import DAY, WHOLE, VerifierRig
 
 SECONDS = len("2026-02-20T12:00:00")  # the clock of a test advances by a microsecond on each reading

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from pendula.governance import governed
 from pendula.governance.model import Risk
 from tests.governance.dying_workers import FINDINGS, Worker, WorkerEnded, die, drop, entries, violations
+from tests.governance.plain_replies import governed
 from tests.governance.verifier_rig import GATES, WHOLE, VerifierRig
 from tests.jobs.crashing import SharedClock, forked, scheduler
 from tests.waiting import joined, status_of

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from pendula.governance import governed
 from pendula.jobs.messages import plain
 from pendula.jobs.model import Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.upkeep.verification import check
+from tests.governance.plain_replies import governed
 from tests.jobs.stores import Clock, opened
 
 VERDICT: Any = {"finding": "inconclusive", "reason": "no source answered", "evidence_refs": []}

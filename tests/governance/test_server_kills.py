@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from pendula.governance import governed
 from pendula.jobs import Scheduler, Verdict, Worker
 from pendula.jobs.client import RemoteScheduler
 from pendula.jobs.upkeep.verification import check
 from pendula.jobs.worker.handlers import Context, Handlers, verifier
 from tests.governance.dying_workers import trail_violations
+from tests.governance.plain_replies import governed
 from tests.governance.verifier_rig import WHOLE
 from tests.jobs.test_server_kills import server
 from tests.waiting import joined

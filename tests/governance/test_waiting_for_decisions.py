@@ -4,7 +4,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from pendula.governance import governed, tables
+from pendula.governance import tables
+from tests.governance.plain_replies import governed
 from tests.governance.verifier_rig import WHOLE, VerifierRig, proof
 
 

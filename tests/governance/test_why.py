@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from pendula.governance import REFERENCE, Rules, governed
+from pendula.governance import REFERENCE, Rules
 from pendula.governance.machines import Arrow, Follow, Machine, Never
 from pendula.jobs import Policy
+from tests.governance.plain_replies import governed
 from tests.governance.verifier_rig import WHOLE, VerifierRig, proof
 
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from pendula.governance import governed
 from pendula.governance.model import Risk
 from pendula.jobs import JobRefused, Policy, Scheduler, Verdict, Worker
 from pendula.jobs.model import Durability
@@ -24,6 +23,7 @@ from pendula.jobs.store.protocol import AuditListing, Reader
 from pendula.jobs.worker.handlers import Context, Handlers, verifier
 from pendula.kernel.wallclock import steady_us
 from tests.governance.dying_workers import entered, entries, store_violations
+from tests.governance.plain_replies import governed
 from tests.governance.test_kills import SHUT
 from tests.governance.verifier_rig import GATES, WHOLE
 from tests.jobs.crashing import forked, scheduler

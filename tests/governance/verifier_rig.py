@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from pendula.governance import governed
 from pendula.governance.applying import give_up
 from pendula.jobs import Policy, Scheduler
 from pendula.jobs.messages import plain
@@ -11,6 +10,7 @@ from pendula.jobs.model import SYSTEM
 from pendula.jobs.store.protocol import Writer
 from pendula.jobs.transaction import LOCAL
 from pendula.kernel.time import format_utc, parse_utc
+from tests.governance.plain_replies import governed
 from tests.jobs.stores import Clock, opened
 
 DAY = 86_400
@@ -64,7 +64,7 @@ class VerifierRig:
         """The answer of `begin`, or the same for a job that its pull has already ended."""
         if job["lease_token"] is None:
             return self.withheld(job)
-        answer = governed(self.scheduler).begin(job["job_id"], **proof(job))
+        answer: dict[str, Any] = governed(self.scheduler).begin(job["job_id"], **proof(job))
         self.entered += answer["entered"]
         return answer
 
@@ -87,7 +87,10 @@ class VerifierRig:
 
     def finished(self, job: dict[str, Any], finding: str, **members: Any) -> dict[str, Any]:
         answer_facts = {"reason": "looked into", "evidence_refs": ["ev_2"], **members}
-        return governed(self.scheduler).finish(job["job_id"], finding=finding, **answer_facts, **proof(job))
+        answer: dict[str, Any] = governed(self.scheduler).finish(
+            job["job_id"], finding=finding, **answer_facts, **proof(job)
+        )
+        return answer
 
     def verified(self, finding: str, days: int = 0, **members: Any) -> dict[str, Any]:
         """A whole round: pull, begin, and finish unless it has ended."""

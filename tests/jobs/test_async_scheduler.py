@@ -182,12 +182,12 @@ def test_calls_on_governed_objects_are_awaited_on_a_store(tmp_path: Path) -> Non
         job = await scheduler.defer("memory", "m", "decay")
         [given] = (await scheduler.pull(worker_id="w")).jobs
         settled = await governed(scheduler).settle(job.job_id, worker_id="w", lease_token=given.lease_token)
-        [shown] = (await governed(scheduler).list("memory", limit=5))["objects"]
-        assert shown == (await governed(scheduler).show("memory", "m"))["object"]
-        assert len((await governed(scheduler).gates())["gates"]) == 1
-        assert (await governed(scheduler).rollbacks())["rollbacks"] == []
-        assert (await governed(scheduler).figures())["places"]
-        return settled["outcome"], (await governed(scheduler).why("memory", "m"))["status"]
+        [shown] = (await governed(scheduler).list("memory", limit=5)).objects
+        assert shown == (await governed(scheduler).show("memory", "m")).object
+        assert len((await governed(scheduler).gates()).gates) == 1
+        assert (await governed(scheduler).rollbacks()).rollbacks == []
+        assert (await governed(scheduler).figures()).places
+        return settled.outcome, (await governed(scheduler).why("memory", "m")).status
 
     assert on_a_loop(tmp_path, case) == ("noop", "verified")
 

@@ -24,7 +24,6 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from pendula.governance import governed
 from pendula.jobs.calls import Calls
 from pendula.jobs.client import RemoteScheduler
 from pendula.jobs.messages import Enqueued
@@ -34,6 +33,7 @@ from pendula.jobs.upkeep.verification import check
 from pendula.server.schedulers.jobs.answering import service_in
 from pendula.server.schedulers.jobs.routes import jobs_scheduler
 from pendula.server.settings import Settings
+from tests.governance.plain_replies import governed
 from tests.jobs.interfaces import INTERFACES, Case, Recorder, at_once
 from tests.jobs.stores import Clock
 from tests.server.living import LiveServer

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from pendula.governance import governed
 from pendula.governance.machines import REFERENCE
 from pendula.jobs import JobRefused, Policy, Scheduler, sentences
 from pendula.jobs.calls import Caller, Calls, calls
@@ -24,6 +23,7 @@ from pendula.kernel.canonical import decode
 from pendula.kernel.time import format_utc
 from tests.campaigns import campaign_after
 from tests.governance import object_histories
+from tests.governance.plain_replies import governed
 from tests.jobs.stores import Clock
 
 DAY = 86_400

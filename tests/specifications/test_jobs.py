@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 
 from pendula.cli.commands.jobs import target
 from pendula.cli.program import run
-from pendula.governance import governed
 from pendula.jobs import Handlers, JobRefused, Scheduler, Worker, handler
 from pendula.jobs.calls import Calls
 from pendula.jobs.model import Durability, Policy
@@ -25,6 +24,7 @@ from pendula.jobs.worker.handlers import Context, Done
 from pendula.jobs.worker.worker import INTERVAL_SEC
 from pendula.kernel.time import format_utc, parse_utc
 from pendula.server.settings import Settings
+from tests.governance.plain_replies import governed
 from tests.server.job_servers import Jobs, ManualClock, error_of, serving
 from tests.specifications.printed import printed
 

@@ -222,15 +222,15 @@ class DemoDriver:
     def _place(self, kind: str, name: str) -> str | None:
         """The state of an object in its machine; None for one without governance."""
         try:
-            found = self._objects.show(kind, name)["object"]
+            found = self._objects.show(kind, name).object
         except JobRefused:
             return None
-        axes = (found["status"], found["epistemic_state"])
+        axes = (found.status, found.epistemic_state)
         return "/".join(axis for axis in axes if axis is not None)
 
     def _live(self) -> int:
-        rows = self._objects.figures()["places"]
-        return sum(row["objects"] for row in rows if not row["place"].startswith("archived"))
+        places = self._objects.figures().places
+        return sum(row.objects for row in places if not row.place.startswith("archived"))
 
     # Jobs
 
@@ -265,7 +265,7 @@ class DemoDriver:
             self._jobs.fail(job.job_id, error=GIVEN_UP, retry_delay_sec=5, **proof)
         elif job.action in PLAIN:
             self._objects.settle(job.job_id, **proof)
-        elif self._objects.begin(job.job_id, **proof)["entered"]:
+        elif self._objects.begin(job.job_id, **proof).entered:
             finding = _choose_finding(job, place, draws)
             seen = [f"look:{job.job_id}"]
             self._objects.finish(job.job_id, finding=finding, reason=REASONS[finding], evidence_refs=seen, **proof)
@@ -280,9 +280,9 @@ class DemoDriver:
     # Rollbacks
 
     def _finish_rollbacks(self) -> None:
-        for rollback in self._objects.rollbacks(limit=1)["rollbacks"]:
-            if parse_utc(rollback["asked_at"]) + ROLLBACK_SEC * SECOND <= self._jobs.now():
-                about = rollback["object_type"], rollback["object_id"]
+        for rollback in self._objects.rollbacks(limit=1).rollbacks:
+            if parse_utc(rollback.asked_at) + ROLLBACK_SEC * SECOND <= self._jobs.now():
+                about = rollback.object_type, rollback.object_id
                 with suppress(JobRefused):
                     self._objects.rollback_finished(*about, reason="everything built on it is rolled back")
 

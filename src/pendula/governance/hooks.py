@@ -9,13 +9,13 @@ from pendula.governance.decisions import Ending, Outcome
 from pendula.governance.deliveries import begin_delivery, end_by_ack, reschedule_object
 from pendula.governance.gates import is_high_risk
 from pendula.governance.inputs import action_context, rules_of, tiers
-from pendula.governance.objects import governed
+from pendula.governance.objects import GovernedObjects, governed
 from pendula.governance.settings import read_settings
 from pendula.governance.tables import tables_of
 from pendula.governance.upkeep import GovernedTrail, check_learning, forgotten
 from pendula.jobs.client import RemoteScheduler
 from pendula.jobs.hooks import GovernedCalls
-from pendula.jobs.messages import Enqueue
+from pendula.jobs.messages import Enqueue, plain
 from pendula.jobs.model import VERIFICATIONS, Code, Job, Policy, Refused
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.sentences import sentence_of
@@ -88,10 +88,26 @@ def past_places(look: Reader, before: Mapping[Any, Mapping[str, Json] | None]) -
     return [{"object_type": kind, "place": place, "objects": n} for (kind, place), n in sorted(counts.items()) if n > 0]
 
 
+class JobCalls:
+    """The calls on governed jobs, with replies as a worker hands them to handlers."""
+
+    def __init__(self, objects: GovernedObjects) -> None:
+        self._objects = objects
+
+    def begin(self, job_id: str, **proof: Any) -> dict[str, Any]:
+        return plain(self._objects.begin(job_id, **proof))
+
+    def finish(self, job_id: str, **members: Any) -> dict[str, Any]:
+        return plain(self._objects.finish(job_id, **members))
+
+    def settle(self, job_id: str, **proof: Any) -> dict[str, Any]:
+        return plain(self._objects.settle(job_id, **proof))
+
+
 def job_calls(client: object) -> GovernedCalls:
     """The calls of a worker on its governed jobs. Raises `WrongUsage` if its client has none."""
     if isinstance(client, Scheduler | RemoteScheduler):
-        return governed(client)
+        return JobCalls(governed(client))
     raise WrongUsage("this client has no governed objects; its handlers need a scheduler that has them")
 
 

@@ -28,19 +28,32 @@ from pendula.governance.messages import (
     SETTLE,
     SHOW,
     WHY,
+    Created,
+    Decided,
+    Figures,
+    GatePage,
+    Kept,
+    Machines,
+    ObjectPage,
+    OneGate,
+    Rollbacks,
+    RolledBack,
+    ShownObject,
+    Step,
+    WhyObject,
 )
 from pendula.governance.model import Impact, Risk
 from pendula.jobs.async_scheduler import AsyncScheduler
-from pendula.jobs.client import RemoteScheduler, target
-from pendula.jobs.messages import Call, JobRefused, Message, plain
+from pendula.jobs.client import RemoteScheduler
+from pendula.jobs.messages import Call, JobRefused, Message
 from pendula.jobs.model import Actor, Refused
 from pendula.jobs.reasons import Unknown
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.transaction import LOCAL, Caller
 
 P = ParamSpec("P")
+R = TypeVar("R", bound=Message)
 T = TypeVar("T")
-Reply = dict[str, Any]
 RiskWord = Risk | Literal["low", "medium", "high"]
 ImpactWord = Impact | Literal["low", "medium", "high", "critical"]
 UnknownWord = Unknown | Literal["multipath", "out_of_scope", "ontic_unknowable"]
@@ -143,7 +156,7 @@ class GovernedObjects(ABC):
     """Governed objects: state machines, gates, budgets, evidence."""
 
     @abstractmethod
-    def send(self, call: Call[Any], members: Mapping[str, Any], *about: str) -> Reply:
+    def send(self, call: Call[R], members: Mapping[str, Any], *about: str) -> R:
         """Make a call with the members of its body or query; `about` are the arguments in its path."""
 
     @abstractmethod
@@ -151,74 +164,72 @@ class GovernedObjects(ABC):
         """The same calls in the name of a user, as recorded in the audit trail. A server with tokens uses the name of
         the token instead."""
 
-    def create(self, object_type: str, object_id: str, **members: Unpack[NewMembers]) -> Reply:
+    def create(self, object_type: str, object_id: str, **members: Unpack[NewMembers]) -> Created:
         """Put an object under governance: `risk_tier`, `evidence_refs`, `review_interval="P7D"`, and so on."""
         return self.send(CREATE, {"object_type": object_type, "object_id": object_id, **members})
 
-    def show(self, object_type: str, object_id: str) -> Reply:
+    def show(self, object_type: str, object_id: str) -> ShownObject:
         """Return the object, its gates, its latest decisions and its rollbacks."""
         return self.send(SHOW, {}, object_type, object_id)
 
-    def why(self, object_type: str, object_id: str) -> Reply:
+    def why(self, object_type: str, object_id: str) -> WhyObject:
         """Explain the state, the next action and its time, and any obstacle; `sentence` has it all in one line."""
         return self.send(WHY, {}, object_type, object_id)
 
-    def list(self, object_type: str, **query: Unpack[ObjectPageMembers]) -> Reply:
-        """Objects of a type by id: `{"objects", "next_after"}`; `place`, `after` and `limit` filter."""
+    def list(self, object_type: str, **query: Unpack[ObjectPageMembers]) -> ObjectPage:
+        """Objects of a type by id; `place`, `after` and `limit` filter."""
         return self.send(LIST, {"object_type": object_type, **_asked(query)})
 
-    def attach_evidence(
-        self, object_type: str, object_id: str, *refs: str, **members: Unpack[EvidenceMembers]
-    ) -> Reply:
+    def attach_evidence(self, object_type: str, object_id: str, *refs: str, **members: Unpack[EvidenceMembers]) -> Kept:
         return self.send(ATTACH_EVIDENCE, {"evidence_refs": [*refs], **members}, object_type, object_id)
 
     def decide(
         self, object_type: str, object_id: str, action: str, finding: str, **members: Unpack[VerdictMembers]
-    ) -> Reply:
+    ) -> Decided:
         """Apply the finding of a person, through the machine and the gates; `reason=` is required."""
         return self.send(DECIDE, {"action": action, "finding": finding, **members}, object_type, object_id)
 
-    def amend(self, object_type: str, object_id: str, reason: str, **members: Unpack[AmendMembers]) -> Reply:
+    def amend(self, object_type: str, object_id: str, reason: str, **members: Unpack[AmendMembers]) -> Kept:
         """Change `expires_at`, `review_due_at`, `review_interval`, `half_life`, `falsify_if`, or raise a tier."""
         return self.send(AMEND, {"reason": reason, **members}, object_type, object_id)
 
-    def refill(self, object_type: str, object_id: str, reason: str, **members: Unpack[RefillMembers]) -> Reply:
+    def refill(self, object_type: str, object_id: str, reason: str, **members: Unpack[RefillMembers]) -> Kept:
         """Refill the budget to its full size, or set it to `budget` units."""
         return self.send(REFILL, {"reason": reason, **members}, object_type, object_id)
 
-    def rollback_finished(self, object_type: str, object_id: str, **members: Unpack[ReasonMember]) -> Reply:
+    def rollback_finished(self, object_type: str, object_id: str, **members: Unpack[ReasonMember]) -> RolledBack:
         return self.send(ROLLBACK_FINISHED, members, object_type, object_id)
 
-    def rollbacks(self, **query: Unpack[LimitMember]) -> Reply:
+    def rollbacks(self, **query: Unpack[LimitMember]) -> Rollbacks:
         """Unfinished rollbacks, the oldest first, at most `limit`."""
         return self.send(ROLLBACKS, _asked(query))
 
-    def set_gate(self, gate: str, verdict: str, reason: str, **members: Unpack[GateMembers]) -> Reply:
+    def set_gate(self, gate: str, verdict: str, reason: str, **members: Unpack[GateMembers]) -> OneGate:
         """Set the verdict of a gate, for all objects or for one with `scope="memory:m_1"`."""
         return self.send(SET_GATE, {"gate": gate, "verdict": verdict, "reason": reason, **members})
 
-    def gates(self, **query: Unpack[GatePageMembers]) -> Reply:
-        """Gates: `{"gates", "next_after"}`; with `scope` those that apply to it, `after` and `limit` for a page."""
+    def gates(self, **query: Unpack[GatePageMembers]) -> GatePage:
+        """Gates; with `scope` those that apply to it, `after` and `limit` for a page."""
         return self.send(GATES, _asked(query))
 
-    def machines(self) -> Reply:
+    def machines(self) -> Machines:
         """The state machine of each object type, and the possible verdicts of each gate."""
         return self.send(MACHINES, {})
 
-    def figures(self) -> Reply:
+    def figures(self) -> Figures:
         return self.send(FIGURES, {})
 
     # A job in two steps
 
-    def begin(self, job_id: str, **proof: Unpack[ProofMembers]) -> Reply:
+    def begin(self, job_id: str, **proof: Unpack[ProofMembers]) -> Step:
         """Check the gates and take the budget before a verification; `entered` is whether to run it."""
         return self.send(BEGIN, proof, job_id)
 
-    def finish(self, job_id: str, **members: Unpack[FinishMembers]) -> Reply:
+    def finish(self, job_id: str, **members: Unpack[FinishMembers]) -> Step:
         """End the job with a verdict: `finding`, `reason`, `evidence_refs`, and the proof of the lease."""
         return self.send(FINISH, members, job_id)
 
-    def settle(self, job_id: str, **proof: Unpack[ProofMembers]) -> Reply:
+    def settle(self, job_id: str, **proof: Unpack[ProofMembers]) -> Step:
         """End a decay or archive job, which the object itself decides."""
         return self.send(SETTLE, proof, job_id)
 
@@ -233,15 +244,15 @@ class StoredObjects(GovernedObjects):
     def as_user(self, name: str) -> Self:
         return type(self)(self._governance, Caller(Actor("user", name), self._caller.request_id))
 
-    def send(self, call: Call[Any], members: Mapping[str, Any], *about: str) -> Reply:
-        work: Callable[..., Message | Refused] = getattr(self._governance, call.name)
+    def send(self, call: Call[R], members: Mapping[str, Any], *about: str) -> R:
+        work: Callable[..., R | Refused] = getattr(self._governance, call.name)
         if not call.reads:
             answer = work(*about, members, self._caller)
         else:
             answer = work(*about) if call.request is None else work(*about, members)
         if isinstance(answer, Refused):
             raise JobRefused(answer)
-        return plain(answer)
+        return answer
 
 
 class RemoteObjects(GovernedObjects):
@@ -254,11 +265,8 @@ class RemoteObjects(GovernedObjects):
     def as_user(self, name: str) -> Self:
         return type(self)(self._client, name)
 
-    def send(self, call: Call[Any], members: Mapping[str, Any], *about: str) -> Reply:
-        path = target(call, about)
-        if call.reads:
-            return self._client.get(path, members)
-        return self._client.post(path, members, method=call.method, user=self._user)
+    def send(self, call: Call[R], members: Mapping[str, Any], *about: str) -> R:
+        return self._client.send(call, members, *about, user=self._user)
 
 
 def _awaited(

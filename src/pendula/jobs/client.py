@@ -112,13 +112,15 @@ class RemoteScheduler(SchedulerCalls):
     def now(self) -> int:
         return WallClock().now()
 
-    def send(self, call: Call[R], members: Mapping[str, Any], *path: str) -> R:
-        place = target(call, path)
+    def send(self, call: Call[R], members: Mapping[str, Any], *path: str, user: str | None = None) -> R:
+        place = _target(call, path)
         if call.reads:
             reply = self.get(place, members)
         else:
             wait_ms = members.get("wait_ms") if call is PULL else None
-            reply = self.post(place, members, wait_ms / 1000 if isinstance(wait_ms, int) else 0, method=call.method)
+            reply = self.post(
+                place, members, wait_ms / 1000 if isinstance(wait_ms, int) else 0, method=call.method, user=user
+            )
         try:
             return convert(reply, call.reply)
         except ValidationError as wrong:
@@ -261,7 +263,7 @@ def _facts(details: Mapping[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in details.items() if name != "message"}
 
 
-def target(call: Call[Any], path: Sequence[str]) -> str:
+def _target(call: Call[Any], path: Sequence[str]) -> str:
     """The path of a call. Raises `JobRefused` for a text that is no id, which could lead to another path."""
     match call.path.split("/")[1:], path:
         case ["jobs", "{job_id}", *_], [job_id]:

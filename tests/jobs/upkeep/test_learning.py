@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from pendula.governance import Rules, governed
+from pendula.governance import Rules
 from pendula.governance.decisions import Limits
 from pendula.governance.model import DAY_US
 from pendula.jobs import Policy
 from pendula.jobs.upkeep.background_services import Learning
+from tests.governance.plain_replies import governed
 from tests.governance.verifier_rig import VerifierRig
 
 DOUBTED: dict[str, Any] = {"status": "needs_revalidate", "unknown_type": "out_of_scope", "evidence_refs": ["ev_1"]}

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from pendula.governance import governed
 from pendula.jobs import JobRefused, Policy, Scheduler, messages
 from pendula.jobs.calls import Caller
 from pendula.jobs.messages import Freed, plain, status_of
@@ -20,6 +19,7 @@ from pendula.jobs.store.tables.reader import SqliteReader
 from pendula.jobs.upkeep.retention import STEP_NS, RetentionService, retain
 from pendula.jobs.upkeep.verification import check, replay
 from pendula.kernel.errors import WrongUsage
+from tests.governance.plain_replies import governed
 from tests.jobs.stores import Clock, opened
 
 DAY = 86_400

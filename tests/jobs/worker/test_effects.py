@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from pendula.governance import governed
 from pendula.jobs import JobRefused, Policy, messages
 from pendula.jobs.messages import Job
 from pendula.jobs.settings_file import with_words
@@ -19,6 +18,7 @@ from pendula.jobs.worker.leases import LeaseGone
 from pendula.kernel.canonical import Json
 from pendula.kernel.errors import NotCanonical
 from tests.docs.running import blocks_of
+from tests.governance.plain_replies import governed
 from tests.jobs.stores import opened
 from tests.jobs.workers import MEMORY, Virtual, close_all, decays, virtual, worked
 from tests.waiting import joined

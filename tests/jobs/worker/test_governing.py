@@ -7,7 +7,6 @@ from typing import Any, Unpack
 
 import pytest
 
-from pendula.governance import governed
 from pendula.governance.objects import GovernedObjects
 from pendula.jobs import AsyncContext, AsyncScheduler, AsyncWorker, Policy, Verdict
 from pendula.jobs.client import RemoteScheduler
@@ -22,6 +21,7 @@ from pendula.jobs.worker.worker import Worker
 from pendula.kernel.errors import WrongUsage
 from pendula.server.schedulers.jobs.routes import jobs_scheduler
 from pendula.server.settings import Settings
+from tests.governance.plain_replies import governed
 from tests.jobs.interfaces import ManualClock
 from tests.jobs.workers import Rested, Silent, Virtual, calls_on, close_all, virtual
 from tests.jobs.workers import worked as worked_at_once

@@ -35,8 +35,8 @@ class Town:
             self.calls.reclaim()
 
     def places(self) -> dict[str, int]:
-        found = self.objects.figures()["places"]
-        return {f"{row['object_type']} {row['place']}": row["objects"] for row in found}
+        found = self.objects.figures().places
+        return {f"{row.object_type} {row.place}": row.objects for row in found}
 
     def events(self, object_type: str, object_id: str) -> list[Event]:
         return list(self.jobs.audit(limit=1000, object_type=object_type, object_id=object_id).events)
@@ -62,8 +62,8 @@ def test_objects_age_through_verification_decay_archive_and_reinstatement(town: 
     town.live(200)
 
     done = town.jobs.list(status="succeeded", limit=1000)
-    entered = town.objects.figures()["counts"]
-    places = {row["word"] for row in entered if row["kind"] == "entered"}
+    entered = town.objects.figures().counts
+    places = {row.word for row in entered if row.kind == "entered"}
     assert {job.action for job in done.jobs} == set(Policy().vocabulary.actions)
     assert places >= {
         "memory verified",

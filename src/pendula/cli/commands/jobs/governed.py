@@ -13,6 +13,7 @@ from pendula.kernel.errors import WrongUsage
 
 if TYPE_CHECKING:
     from pendula.governance import GovernedObjects
+    from pendula.jobs.messages import Message
 
 TypeArgument = Annotated[str, typer.Argument(metavar="TYPE", help="memory, experience, cognition.", show_default=False)]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The id of the object.", show_default=False)]
@@ -154,14 +155,14 @@ def create(
         reason=reason,
     )
     with governed_objects(target, user) as objects:
-        reply = objects.create(*_about(object_type, object_id), **{**_more(more), **given})
+        reply = _plain(objects.create(*_about(object_type, object_id), **{**_more(more), **given}))
     target.out.result(reply, lambda: _tables().stored(reply))
 
 
 def show(target: Target, object_type: TypeArgument, object_id: IdArgument) -> None:
     """Show an object with its gates, its latest decisions and its rollbacks."""
     with governed_objects(target) as objects:
-        reply = objects.show(*_about(object_type, object_id))
+        reply = _plain(objects.show(*_about(object_type, object_id)))
     target.out.result(reply, lambda: _tables().governed(reply))
 
 
@@ -178,14 +179,14 @@ def list_(
     """List the governed objects of a type, by id."""
     query = members(object_type=object_type, place=place, limit=limit, after=after)
     with governed_objects(target) as objects:
-        reply = objects.list(query.pop("object_type"), **query)
+        reply = _plain(objects.list(query.pop("object_type"), **query))
     target.out.result(reply, lambda: _tables().page(reply))
 
 
 def why(target: Target, object_type: TypeArgument, object_id: IdArgument) -> None:
     """Explain why an object is in its state, what comes next and when, and any obstacle."""
     with governed_objects(target) as objects:
-        reply = objects.why(*_about(object_type, object_id))
+        reply = _plain(objects.why(*_about(object_type, object_id)))
     target.out.result(reply, lambda: reply["sentence"])
 
 
@@ -202,7 +203,7 @@ def evidence(
     """Attach references to an object. With --unknown-type they can reopen an object closed as unknowable."""
     given = members(unknown_type=unknown_type, version=at_version, reason=reason, refs=refs)
     with governed_objects(target, user) as objects:
-        reply = objects.attach_evidence(*_about(object_type, object_id), *given.pop("refs"), **given)
+        reply = _plain(objects.attach_evidence(*_about(object_type, object_id), *given.pop("refs"), **given))
     target.out.result(reply, lambda: _tables().stored(reply))
 
 
@@ -228,7 +229,9 @@ def decide(
         version=at_version,
     )
     with governed_objects(target, user) as objects:
-        reply = objects.decide(*_about(object_type, object_id), given.pop("action"), given.pop("finding"), **given)
+        reply = _plain(
+            objects.decide(*_about(object_type, object_id), given.pop("action"), given.pop("finding"), **given)
+        )
     target.out.result(reply, lambda: _tables().decided(reply))
 
 
@@ -262,7 +265,7 @@ def amend(
         version=at_version,
     )
     with governed_objects(target, user) as objects:
-        reply = objects.amend(*_about(object_type, object_id), given.pop("reason"), **given)
+        reply = _plain(objects.amend(*_about(object_type, object_id), given.pop("reason"), **given))
     target.out.result(reply, lambda: _tables().stored(reply))
 
 
@@ -277,7 +280,7 @@ def refill(
     """Refill the verification budget of an object, as a named user."""
     given = members(reason=reason, budget=budget)
     with governed_objects(target, user) as objects:
-        reply = objects.refill(*_about(object_type, object_id), given.pop("reason"), **given)
+        reply = _plain(objects.refill(*_about(object_type, object_id), given.pop("reason"), **given))
     target.out.result(reply, lambda: _tables().stored(reply))
 
 
@@ -290,7 +293,7 @@ def rollback_finished(
 ) -> None:
     """Report that the rollback of everything built on an object is finished; it may be archived."""
     with governed_objects(target, user) as objects:
-        reply = objects.rollback_finished(*_about(object_type, object_id), **members(reason=reason))
+        reply = _plain(objects.rollback_finished(*_about(object_type, object_id), **members(reason=reason)))
     target.out.result(reply, lambda: _tables().rolled_back(reply))
 
 
@@ -305,7 +308,7 @@ def list_gates(
 ) -> None:
     """List gates with verdict, time and user; gates for all objects first."""
     with governed_objects(target) as objects:
-        reply = objects.gates(**members(scope=scope, limit=limit, after=after))
+        reply = _plain(objects.gates(**members(scope=scope, limit=limit, after=after)))
     target.out.result(reply, lambda: _tables().gates(reply))
 
 
@@ -332,7 +335,7 @@ def set_gate(
     """Set the verdict of a gate, for all objects or for one. An override needs a named user."""
     given = members(gate=gate, verdict=verdict, reason=reason, scope=scope)
     with governed_objects(target, user) as objects:
-        reply = objects.set_gate(given.pop("gate"), given.pop("verdict"), given.pop("reason"), **given)
+        reply = _plain(objects.set_gate(given.pop("gate"), given.pop("verdict"), given.pop("reason"), **given))
     target.out.result(reply, lambda: _tables().gate(reply["gate"]))
 
 
@@ -342,7 +345,7 @@ def rollbacks(
 ) -> None:
     """List unfinished rollbacks, the oldest first."""
     with governed_objects(target) as objects:
-        reply = objects.rollbacks(**members(limit=limit))
+        reply = _plain(objects.rollbacks(**members(limit=limit)))
     target.out.result(reply, lambda: _tables().rollbacks(reply))
 
 
@@ -358,6 +361,13 @@ def _more(text: str | None) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise WrongUsage("--members must be a JSON object", value=text)
     return {str(name): member for name, member in value.items()}
+
+
+def _plain(message: "Message") -> dict[str, Any]:
+    """Imported lazily, for a fast start."""
+    from pendula.jobs.messages import plain
+
+    return plain(message)
 
 
 def _tables() -> Any:

@@ -138,8 +138,9 @@ def stats(
         else:
             reply, before = sent(scheduler, "metrics", asked), None
         from pendula.governance import governed
+        from pendula.jobs.messages import plain
 
-        reply["governance"] = governed(scheduler).figures()
+        reply["governance"] = plain(governed(scheduler).figures())
         if isinstance(scheduler, Scheduler):
             target.note_time(scheduler.calls.store)
     target.out.result(reply, lambda: tables().stats(reply, before))
