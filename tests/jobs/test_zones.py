@@ -11,8 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as some
 
-from pendula.jobs.cron import next_after
-from pendula.jobs.zones import MINUTE_US, Zone, ZoneRefused, zone_of
+from pendula.jobs.cron import MINUTE_US, Zone, ZoneRefused, next_after, zone_of
 from pendula.kernel.time import format_utc, parse_utc
 
 # Whole and fractional hours, both hemispheres, half an hour of summer time, a skipped day, changed offsets.
@@ -167,7 +166,7 @@ def test_without_a_time_zone_database_the_error_says_what_to_install(monkeypatch
 
 
 def test_without_a_system_database_zones_come_from_the_package(tmp_path: Path) -> None:
-    script = "from pendula.jobs.zones import zone_of; print(zone_of('Europe/Berlin').wall(1_800_000_000_000_000))"
+    script = "from pendula.jobs.cron import zone_of; print(zone_of('Europe/Berlin').wall(1_800_000_000_000_000))"
     environ = {**os.environ, "PYTHONTZPATH": str(tmp_path)}
 
     ended = subprocess.run([sys.executable, "-c", script], env=environ, capture_output=True, text=True, check=True)

@@ -12,6 +12,7 @@ from pendula.governance.inputs import object_not_found, rules_of
 from pendula.governance.messages import (
     PAGE_DEFAULT,
     CountedWord,
+    Created,
     Decided,
     DecisionTrace,
     Figures,
@@ -42,7 +43,7 @@ from pendula.jobs.messages import Place
 from pendula.jobs.model import Refused
 from pendula.jobs.request_reading import Faults, read
 from pendula.jobs.sentences import shown_reason
-from pendula.jobs.store.protocol import Reader, Writer
+from pendula.jobs.store.protocol import Reader
 from pendula.jobs.transaction import LOCAL, Body, Caller
 
 T = TypeVar("T")
@@ -59,45 +60,38 @@ class Governance:
     # A job in two steps
 
     def begin(self, job_id: str, body: Body, caller: Caller = LOCAL) -> Step | Refused:
-        return self._write(
-            lambda tx, now: deliveries.begin(tx, job_id, body, caller.actor, self._calls.policy, now), caller
-        )
+        return self._change(deliveries.begin, caller, job_id, body)
 
     def finish(self, job_id: str, body: Body, caller: Caller = LOCAL) -> Step | Refused:
-        return self._write(
-            lambda tx, now: deliveries.finish(tx, job_id, body, caller.actor, self._calls.policy, now), caller
-        )
+        return self._change(deliveries.finish, caller, job_id, body)
 
     def settle(self, job_id: str, body: Body, caller: Caller = LOCAL) -> Step | Refused:
-        return self._write(
-            lambda tx, now: deliveries.settle(tx, job_id, body, caller.actor, self._calls.policy, now), caller
-        )
+        return self._change(deliveries.settle, caller, job_id, body)
 
     # Objects
 
-    def create(self, body: Body, caller: Caller = LOCAL) -> Kept | Refused:
-        return self._write(lambda tx, now: changes.create(tx, body, caller.actor, self._calls.policy, now), caller)
+    def create(self, body: Body, caller: Caller = LOCAL) -> Created | Refused:
+        return self._change(changes.create, caller, body)
 
     def attach_evidence(self, object_type: str, object_id: str, body: Body, caller: Caller = LOCAL) -> Kept | Refused:
-        return self._keep(changes.attach_evidence, object_type, object_id, body, caller)
+        return self._change(changes.attach_evidence, caller, object_type, object_id, body)
 
     def amend(self, object_type: str, object_id: str, body: Body, caller: Caller = LOCAL) -> Kept | Refused:
-        return self._keep(changes.amend, object_type, object_id, body, caller)
+        return self._change(changes.amend, caller, object_type, object_id, body)
 
     def refill(self, object_type: str, object_id: str, body: Body, caller: Caller = LOCAL) -> Kept | Refused:
-        return self._keep(changes.refill, object_type, object_id, body, caller)
+        return self._change(changes.refill, caller, object_type, object_id, body)
 
     def decide(self, object_type: str, object_id: str, body: Body, caller: Caller = LOCAL) -> Decided | Refused:
-        return self._keep(changes.decide, object_type, object_id, body, caller)
+        return self._change(changes.decide, caller, object_type, object_id, body)
 
     def rollback_finished(
         self, object_type: str, object_id: str, body: Body, caller: Caller = LOCAL
     ) -> RolledBack | Refused:
-        return self._keep(changes.rollback_finished, object_type, object_id, body, caller)
+        return self._change(changes.rollback_finished, caller, object_type, object_id, body)
 
     def set_gate(self, body: Body, caller: Caller = LOCAL) -> OneGate | Refused:
-        policy = self._calls.policy
-        return self._write(lambda tx, now: changes.set_gate(tx, body, caller.actor, policy, now), caller)
+        return self._change(changes.set_gate, caller, body)
 
     # Questions
 
@@ -162,14 +156,10 @@ class Governance:
 
     # Inside
 
-    def _keep(self, work: Callable[..., T], object_type: str, object_id: str, body: Body, caller: Caller) -> T:
+    def _change(self, work: Callable[..., T], caller: Caller, *given: object) -> T:
+        """Make a change in a transaction of its own."""
         policy = self._calls.policy
-        return self._write(
-            lambda tx, now: work(tx, object_type, object_id, body, actor=caller.actor, policy=policy, now=now), caller
-        )
-
-    def _write(self, work: Callable[[Writer, int], T], caller: Caller) -> T:
-        return self._calls.change(work, caller)
+        return self._calls.change(lambda tx, now: work(tx, *given, caller.actor, policy, now), caller)
 
 
 def _shown(look: Reader, object_type: str, object_id: str) -> ShownObject | Refused:

@@ -7,7 +7,7 @@
     reasons                 reasons as stored: a code and its facts. Pure
     audit                   the trail: before and after, chained; the check of the chain
     sentences               reasons and errors as sentences, where they are shown. Pure
-    zones, cron, plans      time zones, cron expressions, recurring jobs. Pure
+    cron, plans             cron expressions in time zones, recurring jobs. Pure
     store/                  one transaction at a time: SQLite
     calls/                  every call: enqueue, pull, ack, fail, renew, ... and the queries
     transaction             what several calls do within their transaction
@@ -30,7 +30,7 @@ Public names:
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pendula.jobs.cron import next_after
+from pendula.jobs.cron import next_after, zone_of
 from pendula.jobs.external_transaction import defer_within, enqueue_within
 from pendula.jobs.messages import JobRefused
 from pendula.jobs.model import Policy, Status, Vocabulary
@@ -52,7 +52,6 @@ from pendula.jobs.worker import (
     load,
     verifier,
 )
-from pendula.jobs.zones import zone_of
 
 if TYPE_CHECKING:
     from pendula.jobs.async_scheduler import AsyncScheduler

@@ -1,4 +1,6 @@
-"""The next time of a cron expression: five fields, in UTC or a time zone, integers only, a pure function.
+"""Cron expressions and time zones.
+
+The next time of an expression: five fields, in UTC or a time zone, integers only, a pure function.
 
     minute 0-59   hour 0-23   day of month 1-31   month 1-12 or jan-dec   day of week 0-7 or sun-sat (0, 7: Sunday)
 
@@ -6,22 +8,117 @@ A field is `*`, a number, a range `a-b`, each with a step `/n`, or a list of the
 day counts when either says so; a field that begins with `*` is not given. `@hourly`, `@daily`, `@weekly`, `@monthly`
 and `@yearly` are words for the usual ones.
 
-In a time zone with summer time, a local time that does not exist is moved to the first instant after the gap, and one
-that exists twice occurs once, at its first occurrence.
+Instants are microseconds since 1970, UTC; local time counts minutes since 1970 ignoring changes of the offset. A local
+minute in a gap is the first instant after it; one that occurs twice is its first occurrence. Offsets come from the time
+zone database of the system (or the package `tzdata`).
 """
 
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from functools import lru_cache
 from re import compile as regex
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct
 
-from pendula.jobs.zones import MINUTE_US, PLAIN_ZONE, Zone
 from pendula.kernel.errors import InputRefused
+from pendula.kernel.wording import suggestion
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+MINUTE_US = 60_000_000
+SECOND = timedelta(seconds=1)
+EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001
+EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
+PLAIN = "UTC"
+# Beyond it, local times would overflow the calendar; 400 years earlier it has the same days and rules.
+LAST_MINUTE = (datetime(9999, 12, 30) - EPOCH) // timedelta(minutes=1)  # noqa: DTZ001
+CYCLE_MINUTES = 146_097 * 1440
+_NAME = regex(r"[A-Za-z][A-Za-z0-9_+-]{0,30}(?:/[A-Za-z0-9_+-]{1,30}){0,2}")
+
+
+class ZoneRefused(InputRefused):
+    """An unknown time zone. Facts: `zone`."""
+
+    code = "invalid_zone"
+
+
+class Zone(Struct, frozen=True):
+    """A time zone by its IANA name, such as `Europe/Berlin`; `UTC` needs no database."""
+
+    name: str = PLAIN
+
+    def wall(self, instant: int) -> int:
+        """The local minute at an instant."""
+        if self.name == PLAIN:
+            return instant // MINUTE_US
+        if instant // MINUTE_US > LAST_MINUTE:
+            return self.wall(instant - CYCLE_MINUTES * MINUTE_US) + CYCLE_MINUTES
+        local = (EPOCH_UTC + timedelta(microseconds=instant)).astimezone(_database(self.name))
+        return (local.replace(tzinfo=None) - EPOCH) // timedelta(minutes=1)
+
+    def instant(self, minute: int) -> int:
+        """The first instant of a local minute, or of the end of a gap over it. Monotonic."""
+        if self.name == PLAIN:
+            return minute * MINUTE_US
+        if minute > LAST_MINUTE:
+            return self.instant(minute - CYCLE_MINUTES) + CYCLE_MINUTES * MINUTE_US
+        zone = _database(self.name)
+        shown = (EPOCH + timedelta(minutes=minute)).replace(tzinfo=zone)
+        instant = shown.astimezone(UTC)
+        if instant.astimezone(zone).replace(tzinfo=None) != shown.replace(tzinfo=None):
+            instant = _after_gap(shown.replace(fold=1).astimezone(UTC), instant, zone)
+        return (instant - EPOCH_UTC) // timedelta(microseconds=1)
+
+
+PLAIN_ZONE = Zone()
+
+
+def zone_of(name: str) -> Zone:
+    """The zone of that name; raises `ZoneRefused`."""
+    if name != PLAIN:
+        _database(name)
+    return Zone(name)
+
+
+@lru_cache(maxsize=1024)
+def _database(name: str) -> "ZoneInfo":
+    from zoneinfo import ZoneInfo
+
+    try:
+        if _NAME.fullmatch(name) is None:
+            raise ValueError(name)
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise ZoneRefused(_unknown(name[:64]), zone=name[:64]) from None
+
+
+def _unknown(name: str) -> str:
+    from zoneinfo import available_timezones
+
+    known = sorted(available_timezones())
+    if not known:
+        return f"{name!r} cannot be looked up: there is no time zone database here; install the package tzdata"
+    near = suggestion(name, known)
+    return f"unknown time zone {name!r}; write UTC, Europe/Berlin, America/New_York{near}"
+
+
+def _after_gap(before: datetime, after: datetime, zone: tzinfo) -> datetime:
+    """The first second with the offset of `after`; the offset changes once between the two."""
+    offset = after.astimezone(zone).utcoffset()
+    low, high = 0, (after - before) // SECOND
+    while low < high:
+        middle = (low + high) // 2
+        if (before + middle * SECOND).astimezone(zone).utcoffset() == offset:
+            high = middle
+        else:
+            low = middle + 1
+    return before + low * SECOND
+
 
 DAY_MINUTES = 1440
-EPOCH = date(1970, 1, 1)
-LAST_DAY = (date(9999, 12, 31) - EPOCH).days
+FIRST_DAY = date(1970, 1, 1)
+LAST_DAY = (date(9999, 12, 31) - FIRST_DAY).days
 LAST_INSTANT = (LAST_DAY + 1) * DAY_MINUTES * MINUTE_US - 1  # beyond it no time can be written
 # The calendar repeats after 400 years: an expression without a time by then has none.
 CYCLE_DAYS = 146_097
@@ -125,7 +222,7 @@ class Cron(Struct, frozen=True):
         if not self._has_days():
             return None
         for number in range(day, min(day + CYCLE_DAYS, LAST_DAY) + 1):
-            if self._on(EPOCH + timedelta(days=number)):
+            if self._on(FIRST_DAY + timedelta(days=number)):
                 found = self._within(of_day if number == day else 0)
                 if found is not None:
                     return number * DAY_MINUTES + found

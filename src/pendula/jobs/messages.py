@@ -16,7 +16,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field, to_builtins
 from msgspec.structs import force_setattr
 
 from pendula.jobs import model
-from pendula.jobs.cron import Cron
+from pendula.jobs.cron import PLAIN, Cron, zone_of
 from pendula.jobs.model import (
     ATTEMPTS_MOST,
     BATCH_MOST,
@@ -38,7 +38,6 @@ from pendula.jobs.model import (
     seq_of,
 )
 from pendula.jobs.request_reading import BadValue, Problem, Request, canonical
-from pendula.jobs.zones import PLAIN, zone_of
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.errors import InputRefused, NotCanonical
 from pendula.kernel.time import format_utc, parse_utc

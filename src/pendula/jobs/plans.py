@@ -10,10 +10,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from pendula.jobs.cron import Cron
+from pendula.jobs.cron import Cron, zone_of
 from pendula.jobs.messages import Planned, Recurring, utc_or_null
 from pendula.jobs.model import SECOND, WORDS
-from pendula.jobs.zones import zone_of
 from pendula.kernel.canonical import Json, decode
 from pendula.kernel.time import format_utc
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from pendula.documents import Cursor, Document, DocumentLimits, Members, from_value, read_file
 from pendula.documents.toml_text import BYTES_MOST, read_toml
 from pendula.documents.typed import read_members
-from pendula.jobs.cron import Cron
+from pendula.jobs.cron import PLAIN, Cron, zone_of
 from pendula.jobs.hooks import governance
 from pendula.jobs.messages import (
     OBJECT_ID_MOST,
@@ -37,7 +37,6 @@ from pendula.jobs.model import (
 )
 from pendula.jobs.plans import PLANS_MOST
 from pendula.jobs.request_reading import canonical
-from pendula.jobs.zones import PLAIN, zone_of
 from pendula.kernel.errors import InputRefused, NotCanonical
 from pendula.kernel.wording import shown, suggestion
 

@@ -11,12 +11,11 @@ from functools import partial
 
 from pendula.jobs.background import CLOSE_SEC, BackgroundLoop
 from pendula.jobs.calls import Calls, plans
-from pendula.jobs.cron import Cron
+from pendula.jobs.cron import Cron, zone_of
 from pendula.jobs.messages import Recurring
 from pendula.jobs.model import SECOND
 from pendula.jobs.plans import DECLARED_US, Plan, Source
 from pendula.jobs.store.protocol import Writer
-from pendula.jobs.zones import zone_of
 
 log = logging.getLogger("pendula.jobs.recurring")
 
