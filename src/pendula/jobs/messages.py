@@ -68,6 +68,13 @@ REVIVABLE = (Status.DEAD_LETTER, Status.FAILED)
 # `allowed` replace those of a fault, `most` is a parameter of the policy.
 
 NEXT_PAGE = "The next_cursor of the page before"
+
+
+def about(description: str, absent: str = "") -> Meta:
+    """What a member is, for OpenAPI and the command line; `absent` is what holds without it."""
+    return Meta(description=description, extra={"absent": absent} if absent else None)
+
+
 # Neither control characters nor lone surrogates.
 PRINTABLE = r"^(?!.*[\x00-\x1f\x7f-\x9f\ud800-\udfff])"
 TRIMMED = PRINTABLE + r"(?!\s)[\s\S]*(?<!\s)$"
@@ -82,15 +89,22 @@ Key = Annotated[str, Meta(min_length=1, max_length=KEY_MOST, pattern=PRINTABLE)]
 Reason = Annotated[str, Meta(min_length=1, max_length=REASON_MOST, pattern=PRINTABLE)]
 Outcome = Annotated[str, Meta(min_length=1, max_length=OUTCOME_MOST, pattern=PRINTABLE)]
 Note = Annotated[str, Meta(min_length=1, max_length=NOTE_MOST, pattern=PRINTABLE)]
-Holder = Annotated[str, Meta(min_length=1, max_length=WORKER_MOST, pattern=PRINTABLE)]
-Token = Annotated[str, Meta(min_length=1, max_length=TOKEN_MOST, pattern=PRINTABLE)]
+Holder = Annotated[
+    str,
+    Meta(min_length=1, max_length=WORKER_MOST, pattern=PRINTABLE, description="The worker that holds the job"),
+]
+Token = Annotated[
+    str, Meta(min_length=1, max_length=TOKEN_MOST, pattern=PRINTABLE, description="The token of its lease")
+]
+HolderOrNone: TypeAlias = Holder | None
+TokenOrNone: TypeAlias = Token | None
 ErrorCode = Annotated[
     str,
     Meta(
         min_length=1,
         max_length=ERROR_CODE_MOST,
         pattern=PRINTABLE,
-        description="The part of last_error before the first colon",
+        description="Only with this error code, the part of last_error before its first colon, such as timeout",
     ),
 ]
 QueueFilter = Annotated[str, Meta(min_length=1, max_length=64, pattern=PRINTABLE)]
@@ -298,14 +312,23 @@ class Enqueue(Request, frozen=True, gc=False):
     object_type: ObjectType
     object_id: ObjectId
     action: Action
-    run_at: Instant | None = None  # now
-    priority: RankOrDefault = UNFILLED
-    max_attempts: AttemptsOrDefault = UNFILLED
-    idempotency_key: Key | None = None  # follows from the rest
-    correlation_id: Text | None = None
-    queue: QueueOrDefault = UNFILLED
-    payload: JsonText | None = None
-    unique: Literal["waiting"] | None = None  # no second job while one for the same work is queued or running
+    run_at: Annotated[Instant | None, about("When the job is due", "now")] = None
+    priority: Annotated[
+        RankOrDefault,
+        about(
+            "low, medium or high: the order of jobs due at the same time; with the setting pull_order = weighted also "
+            "in a backlog",
+            "medium",
+        ),
+    ] = UNFILLED
+    max_attempts: Annotated[AttemptsOrDefault, about("Attempts before it is a dead letter, 1 to 100", "3")] = UNFILLED
+    idempotency_key: Annotated[Key | None, about("One job per key", "derived from the rest")] = None
+    correlation_id: Annotated[Text | None, about("An id that related jobs share")] = None
+    queue: Annotated[QueueOrDefault, about("The queue", "default")] = UNFILLED
+    payload: Annotated[JsonText | None, about("Arguments for its handler")] = None
+    unique: Annotated[
+        Literal["waiting"] | None, about("waiting: no second job while one for the same work is queued or running")
+    ] = None
 
     def late(self, now: int) -> Iterator[Problem]:
         # Alone it is reported after the lookup of the key: a repeated request may come late.
@@ -331,15 +354,16 @@ class Batch(Request, frozen=True, kw_only=True):
 class Pull(Request, frozen=True):
     """Deliver due jobs, each with a lease."""
 
-    worker_id: WorkerId
-    limit: LimitOrDefault = UNFILLED
-    now: Instant | None = None
-    lease_sec: LeaseSeconds | None = None
-    object_types: TypesOrAll = UNFILLED
-    actions: ActionsOrAll = UNFILLED
-    queues: QueuesOrAll = UNFILLED
-    pairs: PairsOrAll = UNFILLED  # what a worker handles; there are no jobs of unknown words
-    wait_ms: WaitOrNone = UNFILLED
+    worker_id: Annotated[WorkerId, about("The name of the worker")]
+    limit: Annotated[LimitOrDefault, about("At most this many jobs", "100")] = UNFILLED
+    now: Annotated[Instant | None, about("Jobs due by this time", "now")] = None
+    lease_sec: Annotated[LeaseSeconds | None, about("The length of the leases", "900")] = None
+    object_types: Annotated[TypesOrAll, about("Only these")] = UNFILLED
+    actions: Annotated[ActionsOrAll, about("Only these")] = UNFILLED
+    queues: Annotated[QueuesOrAll, about("Only these, in this order")] = UNFILLED
+    # What a worker handles; there are no jobs of unknown words.
+    pairs: Annotated[PairsOrAll, about("Only these pairs of an object type and an action")] = UNFILLED
+    wait_ms: Annotated[WaitOrNone, about("Wait up to this many milliseconds for a job", "0")] = UNFILLED
 
     def problems(self, policy: Policy, now: int) -> Iterator[Problem]:
         if self.limit is not None and self.limit > policy.pull_max_limit:
@@ -367,13 +391,13 @@ class Ack(Request, frozen=True, kw_only=True, gc=False):
         Literal["succeeded"] | UnsetType,
         Meta(extra={"code": Code.INVALID_RESULT, "hint": "report a failure with the call fail"}),
     ] = UNSET
-    audit_event_id: Text | None = None
-    next_action_at: Instant | UnsetType | None = UNSET
-    next_action: Action | None = None
-    outcome: Outcome | None = None
-    outcome_result: JsonText | None = None
-    worker_id: Holder | None = None
-    lease_token: Token | None = None
+    audit_event_id: Annotated[Text | None, about("The audit event of the result", "the one of this ack")] = None
+    next_action_at: Annotated[Instant | UnsetType | None, about("The next time of the object; null clears it")] = UNSET
+    next_action: Annotated[Action | None, about("The next action", "the same")] = None
+    outcome: Annotated[Outcome | None, about("A label for reports")] = None
+    outcome_result: Annotated[JsonText | None, about("The full result")] = None
+    worker_id: HolderOrNone = None
+    lease_token: TokenOrNone = None
 
     def problems(self, policy: Policy, now: int) -> Iterator[Problem]:  # noqa: ARG002
         if self.result is UNSET:
@@ -403,12 +427,14 @@ class AckBatch(Request, frozen=True, kw_only=True):
 class Fail(Request, frozen=True):
     """A failed attempt. Without a delay, the pause grows with each attempt."""
 
-    error: Annotated[ErrorText, Meta(extra={"code": Code.INVALID_FIELD})]
-    retry_delay_us: Delay | UnsetType = field(name="retry_delay_sec", default=UNSET)
-    retryable: bool = True
-    cancelled: bool = False  # it stopped because its cancellation was requested
-    worker_id: Holder | None = None
-    lease_token: Token | None = None
+    error: Annotated[ErrorText, Meta(extra={"code": Code.INVALID_FIELD}), about("The error")]
+    retry_delay_us: Annotated[Delay | UnsetType, about("Retry after this many seconds", "longer each time")] = field(
+        name="retry_delay_sec", default=UNSET
+    )
+    retryable: Annotated[bool, about("Whether it may be retried")] = True
+    cancelled: Annotated[bool, about("It stopped because its cancellation was requested")] = False
+    worker_id: HolderOrNone = None
+    lease_token: TokenOrNone = None
 
 
 class Renew(Request, frozen=True, kw_only=True):
@@ -416,9 +442,11 @@ class Renew(Request, frozen=True, kw_only=True):
 
     worker_id: Holder
     lease_token: Token
-    lease_sec: LeaseSeconds | None = None
-    progress: Fraction | None = None
-    progress_note: Note | None = None
+    lease_sec: Annotated[LeaseSeconds | None, about("The new length of the lease, from now", "as the settings say")] = (
+        None
+    )
+    progress: Annotated[Fraction | None, about("How far the job is, from 0 to 1")] = None
+    progress_note: Annotated[Note | None, about("A few words beside progress")] = None
 
     def problems(self, policy: Policy, now: int) -> Iterator[Problem]:  # noqa: ARG002
         if self.progress_note is not None and self.progress is None:
@@ -455,11 +483,11 @@ class Requeue(Request, frozen=True, kw_only=True):
 class Chosen(Request, frozen=True, kw_only=True):
     """Which jobs, but for their status."""
 
-    object_type: ObjectType | UnsetType = UNSET
-    object_id: Text | UnsetType = UNSET
-    action: Action | UnsetType = UNSET
-    queue: QueueFilter | UnsetType = UNSET
-    correlation_id: Text | UnsetType = UNSET
+    object_type: Annotated[ObjectType | UnsetType, about("Only of this object type")] = UNSET
+    object_id: Annotated[Text | UnsetType, about("Only of this object")] = UNSET
+    action: Annotated[Action | UnsetType, about("Only with this action")] = UNSET
+    queue: Annotated[QueueFilter | UnsetType, about("Only of this queue")] = UNSET
+    correlation_id: Annotated[Text | UnsetType, about("Only with this correlation id")] = UNSET
     error_code: ErrorCode | UnsetType = UNSET
     created_after: Annotated[Instant, Meta(description="Stored then or later")] | None = None
     created_before: Annotated[Instant, Meta(description="Stored before then")] | None = None
