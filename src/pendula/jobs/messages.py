@@ -605,11 +605,11 @@ class Recurring(Request, frozen=True):
     object_type: ObjectType
     object_id: ObjectId
     action: Action
-    priority: Rank | None = None
-    max_attempts: Attempts | None = None
-    queue: QueueOrDefault = "default"
-    zone: ZoneOrDefault = PLAIN
-    payload: JsonText | None = None
+    priority: Annotated[Rank | None, about("low, medium or high", "medium")] = None
+    max_attempts: Annotated[Attempts | None, about("Attempts before it is a dead letter, 1 to 100", "3")] = None
+    queue: Annotated[QueueOrDefault, about("The queue", "default")] = "default"
+    zone: Annotated[ZoneOrDefault, about("A time zone, such as Europe/Berlin", PLAIN)] = PLAIN
+    payload: Annotated[JsonText | None, about("Arguments for its handler")] = None
 
     def fill(self, policy: Policy) -> None:  # noqa: ARG002
         if self.zone is None:

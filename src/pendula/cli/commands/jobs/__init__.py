@@ -6,6 +6,7 @@ operate     cancel and requeue, for one job or many
 plans       time plans: list, put, pause, resume, run now, remove
 governed    governed objects, gates, rollbacks
 look        commands that only read
+message_options  options made from the structs of requests
 filters     the options that select jobs
 upkeep      create, check, back up and clean a store
 work        serve a store, run a worker

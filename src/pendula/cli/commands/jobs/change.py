@@ -2,28 +2,24 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from pendula.cli.commands.jobs.filters import FORM, seconds_of
+from pendula.cli.commands.jobs.message_options import options_of
 from pendula.cli.commands.jobs.target import Target, command, members, sent, tables, wall_now
+from pendula.jobs import messages
 from pendula.kernel.errors import InputRefused, WrongUsage
 
 TOGETHER = 1000
 
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The id of the job.", show_default=False)]
-WorkerOption = Annotated[
-    str | None, typer.Option("--worker", metavar="NAME", help="The worker that holds it.", show_default=False)
-]
-TokenOption = Annotated[
-    str | None, typer.Option("--lease-token", metavar="TOKEN", help="The token of its lease.", show_default=False)
-]
 TypeArgument = Annotated[
     str | None, typer.Argument(metavar="TYPE", help="memory, experience, cognition.", show_default=False)
 ]
+IdArgument = Annotated[str | None, typer.Argument(metavar="ID", help="The id of the object.", show_default=False)]
 ActionArgument = Annotated[
     str | None,
     typer.Argument(metavar="ACTION", help="verify, revalidate, decay, archive, reinstate-check.", show_default=False),
@@ -31,27 +27,6 @@ ActionArgument = Annotated[
 InOption = Annotated[
     int | None,
     typer.Option("--in", metavar="SPAN", parser=seconds_of, help=f"This long from now: {FORM}.", show_default=False),
-]
-PriorityOption = Annotated[
-    str | None,
-    typer.Option(
-        help="low, medium or high: the order of jobs due at the same time. "
-        'With pull_order = "weighted" in the settings also in a backlog.',
-        show_default="medium",
-    ),
-]
-KeyOption = Annotated[
-    str | None, typer.Option("--key", metavar="KEY", help="Idempotency key: one job per key.", show_default="derived")
-]
-CorrelationOption = Annotated[str | None, typer.Option(metavar="ID", help="Correlation id.", show_default=False)]
-PayloadOption = Annotated[
-    str | None, typer.Option(metavar="JSON", help="Arguments for its handler.", show_default=False)
-]
-UniqueOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="WORD", help="waiting: only if no job for the same object and action waits or runs.", show_default=False
-    ),
 ]
 BatchOption = Annotated[
     Path | None,
@@ -66,7 +41,13 @@ BodyOption = Annotated[
         show_default=False,
     ),
 ]
-TIME = "A time with offset: 2026-02-21T00:00:00Z."
+# The members of the requests that options give; the others are arguments, or options of their own.
+EnqueueOptions = Annotated[dict[str, Any], options_of(messages.Enqueue, without=("object_type", "object_id", "action"))]
+PullOptions = Annotated[dict[str, Any], options_of(messages.Pull)]
+AckOptions = Annotated[dict[str, Any], options_of(messages.Ack, without=("result",))]
+FailOptions = Annotated[dict[str, Any], options_of(messages.Fail, without=("retryable",))]
+RenewOptions = Annotated[dict[str, Any], options_of(messages.Renew)]
+ReleaseOptions = Annotated[dict[str, Any], options_of(messages.Release)]
 
 
 class EntriesRefused(InputRefused):
@@ -110,38 +91,17 @@ def register(jobs: typer.Typer) -> None:
 
 def enqueue(
     target: Target,
+    given: EnqueueOptions,
     object_type: TypeArgument = None,
-    object_id: Annotated[
-        str | None, typer.Argument(metavar="ID", help="The id of the object.", show_default=False)
-    ] = None,
+    object_id: IdArgument = None,
     action: ActionArgument = None,
-    run_at: Annotated[str | None, typer.Option(metavar="TIME", help=TIME, show_default="now")] = None,
     in_sec: InOption = None,
-    priority: PriorityOption = None,
-    max_attempts: Annotated[int | None, typer.Option(metavar="N", help="1 to 100.", show_default="3")] = None,
-    idempotency_key: KeyOption = None,
-    correlation_id: CorrelationOption = None,
-    queue: Annotated[str | None, typer.Option(metavar="NAME", help="The queue.", show_default="default")] = None,
-    payload: PayloadOption = None,
-    unique: UniqueOption = None,
     batch: BatchOption = None,
     atomic: Annotated[bool, typer.Option("--atomic", help="Store all jobs of the batch or none.")] = False,
     body: BodyOption = None,
 ) -> None:
     """Enqueue a job, or a batch of jobs. A repeated key returns the existing job."""
-    job = members(
-        object_type=object_type,
-        object_id=object_id,
-        action=action,
-        run_at=run_at,
-        priority=priority,
-        max_attempts=max_attempts,
-        idempotency_key=idempotency_key,
-        correlation_id=correlation_id,
-        queue=queue,
-        payload=None if payload is None else json_given("--payload", payload),
-        unique=unique,
-    )
+    job = {**members(object_type=object_type, object_id=object_id, action=action), **given}
     if batch is not None:
         if job or in_sec is not None or body is not None:
             raise WrongUsage("--batch takes all jobs from the file; leave other options out")
@@ -156,7 +116,7 @@ def enqueue(
     elif object_type is None or object_id is None or action is None:
         raise WrongUsage("pass TYPE ID ACTION, --body FILE or --batch FILE; see pendula jobs enqueue --help")
     if in_sec is not None:
-        if run_at is not None:
+        if "run_at" in given:
             raise WrongUsage("pass --run-at or --in, not both")
         job["run_at"] = _from_now(in_sec)
     reply = target.send("enqueue", job)
@@ -216,97 +176,26 @@ def _entries(file: Path) -> Sequence[Any]:
     return value
 
 
-def pull(
-    target: Target,
-    worker_id: Annotated[
-        str | None, typer.Option("--worker", metavar="NAME", help="The name of the worker.", show_default=False)
-    ] = None,
-    limit: Annotated[int | None, typer.Option(metavar="N", help="At most this many.", show_default="100")] = None,
-    lease_sec: Annotated[
-        int | None, typer.Option(metavar="SECONDS", help="The length of the leases.", show_default="900")
-    ] = None,
-    now: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Jobs due by this time. " + TIME, show_default="now")
-    ] = None,
-    object_types: Annotated[
-        list[str] | None,
-        typer.Option("--object-type", metavar="TYPE", help="Only these; may be repeated.", show_default=False),
-    ] = None,
-    actions: Annotated[
-        list[str] | None,
-        typer.Option("--action", metavar="ACTION", help="Only these; may be repeated.", show_default=False),
-    ] = None,
-    queues: Annotated[
-        list[str] | None,
-        typer.Option("--queue", metavar="NAME", help="Only these, in this order; may be repeated.", show_default=False),
-    ] = None,
-    pairs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--pair", metavar="TYPE:ACTION", help="Only these kinds of work; may be repeated.", show_default=False
-        ),
-    ] = None,
-    wait_ms: Annotated[
-        int | None, typer.Option(metavar="N", help="Wait up to this many milliseconds for a job.", show_default="0")
-    ] = None,
-    body: BodyOption = None,
-) -> None:
+def pull(target: Target, given: PullOptions, body: BodyOption = None) -> None:
     """Pull due jobs, each with a lease. Pass its token to ack, fail, renew and release."""
-    request = members(
-        worker_id=worker_id,
-        limit=limit,
-        lease_sec=lease_sec,
-        now=now,
-        object_types=object_types or None,
-        actions=actions or None,
-        queues=queues or None,
-        pairs=[pair.split(":", 1) for pair in members(pairs=pairs)["pairs"]] if pairs else None,
-        wait_ms=wait_ms,
-    )
     if body is not None:
-        request = _body(body, request)
-    elif worker_id is None:
+        given = _body(body, given)
+    elif "worker_id" not in given:
         raise WrongUsage("pass --worker NAME, or --body FILE")
-    reply = target.send("pull", request)
+    reply = target.send("pull", given)
     target.out.result(reply, lambda: tables().pulled(reply))
 
 
 def ack(
     target: Target,
     job_id: JobArgument,
-    lease_token: TokenOption = None,
-    worker_id: WorkerOption = None,
-    next_action_at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="The next time of the object. " + TIME, show_default=False)
-    ] = None,
+    given: AckOptions,
     clear: Annotated[bool, typer.Option("--no-next-action", help="Clear the next time of the object.")] = False,
-    next_action: Annotated[
-        str | None, typer.Option(metavar="ACTION", help="The next action.", show_default="the same")
-    ] = None,
-    outcome: Annotated[
-        str | None, typer.Option(metavar="WORD", help="A label for reports.", show_default=False)
-    ] = None,
-    outcome_result: Annotated[
-        str | None, typer.Option(metavar="JSON", help="The full result.", show_default=False)
-    ] = None,
-    audit_event_id: Annotated[
-        str | None,
-        typer.Option(metavar="ID", help="The audit event of the result.", show_default="the one of this ack"),
-    ] = None,
     body: BodyOption = None,
 ) -> None:
     """Finish a job as succeeded."""
-    if clear and next_action_at is not None:
+    if clear and "next_action_at" in given:
         raise WrongUsage("pass --next-action-at or --no-next-action, not both")
-    given = members(
-        lease_token=lease_token,
-        worker_id=worker_id,
-        next_action_at=next_action_at,
-        next_action=next_action,
-        outcome=outcome,
-        outcome_result=None if outcome_result is None else json_given("--outcome-result", outcome_result),
-        audit_event_id=audit_event_id,
-    )
     if clear:
         given["next_action_at"] = None
     given = {"result": "succeeded", **given} if body is None else _body(body, given)
@@ -317,67 +206,31 @@ def ack(
 def fail(
     target: Target,
     job_id: JobArgument,
-    error: Annotated[str | None, typer.Option(metavar="TEXT", help="The error.", show_default=False)] = None,
-    lease_token: TokenOption = None,
-    worker_id: WorkerOption = None,
-    retry_delay_sec: Annotated[
-        str | None, typer.Option(metavar="SECONDS", help="Retry after this delay.", show_default="longer each time")
-    ] = None,
+    given: FailOptions,
     permanent: Annotated[bool, typer.Option("--permanent", help="Do not retry.")] = False,
-    cancelled: Annotated[bool, typer.Option("--cancelled", help="It stopped because of a cancel request.")] = False,
     body: BodyOption = None,
 ) -> None:
     """Report a failed job: it is retried, or becomes a dead letter when no attempt is left."""
-    given = members(
-        error=error,
-        lease_token=lease_token,
-        worker_id=worker_id,
-        retry_delay_sec=None if retry_delay_sec is None else _number("--retry-delay-sec", retry_delay_sec),
-        retryable=False if permanent else None,
-        cancelled=True if cancelled else None,
-    )
+    if permanent:
+        given["retryable"] = False
     if body is not None:
         given = _body(body, given)
-    elif error is None:
+    elif "error" not in given:
         raise WrongUsage("pass --error TEXT, or --body FILE")
     reply = target.send("fail", given, job_id)
     target.out.result(reply, lambda: tables().failed(reply))
 
 
-def renew(
-    target: Target,
-    job_id: JobArgument,
-    lease_token: TokenOption = None,
-    worker_id: WorkerOption = None,
-    lease_sec: Annotated[
-        int | None,
-        typer.Option(metavar="SECONDS", help="New length of the lease, from now.", show_default="as the settings say"),
-    ] = None,
-    progress: Annotated[
-        str | None, typer.Option(metavar="FRACTION", help="Progress from 0 to 1.", show_default=False)
-    ] = None,
-    note: Annotated[
-        str | None, typer.Option("--progress-note", metavar="TEXT", help="A short note.", show_default=False)
-    ] = None,
-) -> None:
+def renew(target: Target, job_id: JobArgument, given: RenewOptions) -> None:
     """Renew a lease and report progress; shows whether cancellation was requested."""
-    given = members(
-        lease_token=lease_token,
-        worker_id=worker_id,
-        lease_sec=lease_sec,
-        progress=None if progress is None else _number("--progress", progress),
-        progress_note=note,
-    )
     reply = target.send("renew", given, job_id)
     request = " Cancellation was requested." if reply["cancel_requested_at"] is not None else ""
     target.out.result(reply, lambda: f"The lease of {job_id} ends at {reply['lease_expires_at']}.{request}")
 
 
-def release(
-    target: Target, job_id: JobArgument, lease_token: TokenOption = None, worker_id: WorkerOption = None
-) -> None:
+def release(target: Target, job_id: JobArgument, given: ReleaseOptions) -> None:
     """Return a job that was not started; uses up no attempt."""
-    reply = target.send("release", members(lease_token=lease_token, worker_id=worker_id), job_id)
+    reply = target.send("release", given, job_id)
     target.out.result(reply, lambda: f"{job_id} is {reply['job']['status']} again.")
 
 
@@ -389,22 +242,3 @@ def free_key(
     """Free the key of a deleted job, so that a job with this key can be enqueued again."""
     reply = target.send("free_key", members(idempotency_key=key, reason=reason))
     target.out.result(reply, lambda: f"{key} is free." if reply["freed"] else f"{key} was free already.")
-
-
-def _number(option: str, text: str) -> Decimal:
-    try:
-        number = Decimal(text)
-    except InvalidOperation:
-        number = Decimal("NaN")
-    if not number.is_finite():
-        raise WrongUsage(f"{option}: {text!r} is not a number", value=text)
-    return number
-
-
-def json_given(option: str, text: str) -> Any:
-    from pendula.documents import DocumentRefused, read_bytes
-
-    try:
-        return read_bytes(members(json=text)["json"].encode()).value
-    except DocumentRefused as refused:
-        raise WrongUsage(f"{option} is not JSON: {refused.message}", value=text) from None

@@ -5,7 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
+from pendula.cli.commands.jobs.message_options import options_of
 from pendula.cli.commands.jobs.target import Options, members, wall_now
+from pendula.jobs.messages import Chosen
 
 FORM = "90, 15m, 2h or 7d"
 UNIT_SEC = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
@@ -20,29 +22,6 @@ def seconds_of(text: str) -> int:
     return int(match[1]) * UNIT_SEC[match[2]]
 
 
-TypeOption = Annotated[
-    str | None, typer.Option("--object-type", metavar="TYPE", help="Only these.", show_default=False)
-]
-ObjectOption = Annotated[
-    str | None, typer.Option("--object-id", metavar="ID", help="Only of this object.", show_default=False)
-]
-ActionOption = Annotated[str | None, typer.Option("--action", metavar="ACTION", help="Only these.", show_default=False)]
-QueueOption = Annotated[
-    str | None, typer.Option("--queue", metavar="NAME", help="Only of this queue.", show_default=False)
-]
-CorrelationOption = Annotated[
-    str | None,
-    typer.Option("--correlation-id", metavar="ID", help="Only with this correlation id.", show_default=False),
-]
-ErrorOption = Annotated[
-    str | None,
-    typer.Option(
-        "--error-code",
-        metavar="CODE",
-        help="Only with this error code, the part of the last error before its first colon: timeout, ValueError.",
-        show_default=False,
-    ),
-]
 OlderOption = Annotated[
     int | None,
     typer.Option(
@@ -65,9 +44,12 @@ NewerOption = Annotated[
 ]
 
 
+_CHOSEN = options_of(Chosen, without=("created_after", "created_before"))
+
+
 def _members(*, older_than: int | None, newer_than: int | None, **words: Any) -> dict[str, Any]:
     """The filters as members of a call."""
-    return members(created_before=_ago(older_than), created_after=_ago(newer_than), **words)
+    return {**members(created_before=_ago(older_than), created_after=_ago(newer_than)), **_CHOSEN.make(**words)}
 
 
 def _ago(seconds: int | None) -> str | None:
@@ -78,16 +60,7 @@ def _ago(seconds: int | None) -> str | None:
 
 
 FILTERS = Options(
-    {
-        "object_type": (TypeOption, None),
-        "object_id": (ObjectOption, None),
-        "action": (ActionOption, None),
-        "queue": (QueueOption, None),
-        "correlation_id": (CorrelationOption, None),
-        "error_code": (ErrorOption, None),
-        "older_than": (OlderOption, None),
-        "newer_than": (NewerOption, None),
-    },
+    {**_CHOSEN.named, "older_than": (OlderOption, None), "newer_than": (NewerOption, None)},
     _members,
 )
 Filters = Annotated[dict[str, Any], FILTERS]

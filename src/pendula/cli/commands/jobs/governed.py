@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pendula.cli.commands.jobs.change import json_given
+from pendula.cli.commands.jobs.message_options import json_given
 from pendula.cli.commands.jobs.target import Target, command, members
 from pendula.cli.output import example
 from pendula.kernel.errors import WrongUsage

@@ -4,12 +4,16 @@ from typing import Annotated, Any
 
 import typer
 
-from pendula.cli.commands.jobs.change import PayloadOption, json_given
+from pendula.cli.commands.jobs.message_options import options_of
 from pendula.cli.commands.jobs.target import Target, command, members, tables
 from pendula.cli.output import example
+from pendula.jobs.messages import Recurring
 
 NameArgument = Annotated[str, typer.Argument(metavar="PLAN", help="The name of the plan.", show_default=False)]
 ReasonOption = Annotated[str | None, typer.Option(metavar="TEXT", help="Why, for the trail.", show_default=False)]
+PlanOptions = Annotated[
+    dict[str, Any], options_of(Recurring, without=("name", "cron", "object_type", "object_id", "action"))
+]
 
 
 def register(jobs: typer.Typer) -> None:
@@ -49,25 +53,11 @@ def put(
             metavar="ACTION", help="verify, revalidate, decay, archive, reinstate-check.", show_default=False
         ),
     ],
-    zone: Annotated[str | None, typer.Option(metavar="ZONE", help="Europe/Berlin.", show_default="UTC")] = None,
-    priority: Annotated[str | None, typer.Option(help="low, medium or high.", show_default="medium")] = None,
-    max_attempts: Annotated[int | None, typer.Option(metavar="N", help="1 to 100.", show_default="3")] = None,
-    queue: Annotated[str | None, typer.Option(metavar="NAME", help="The queue.", show_default="default")] = None,
-    payload: PayloadOption = None,
+    given: PlanOptions,
 ) -> None:
     """Create or replace a time plan. It needs a running server, or a worker with --db."""
-    given = members(
-        cron=cron,
-        zone=zone,
-        object_type=object_type,
-        object_id=object_id,
-        action=action,
-        priority=priority,
-        max_attempts=max_attempts,
-        queue=queue,
-        payload=None if payload is None else json_given("--payload", payload),
-    )
-    reply = target.send("put_plan", given, name)
+    job = members(cron=cron, object_type=object_type, object_id=object_id, action=action)
+    reply = target.send("put_plan", {**job, **given}, name)
     target.out.result(reply, lambda: _summary(reply))
 
 
