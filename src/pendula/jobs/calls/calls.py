@@ -71,12 +71,8 @@ class Calls:
         request = read(Enqueue, body, self.policy, self.clock())
         if isinstance(request, Faults):
             return request.refusal()
-
-        def work(tx: Writer) -> Enqueued | Refused:
-            stored = self.store_in(tx, request, caller.actor)
-            return stored if isinstance(stored, Refused) else transaction.stored_reply(*stored)
-
-        return self._write(work, caller)
+        stored = self._write(lambda tx: self.store_in(tx, request, caller.actor), caller)
+        return stored if isinstance(stored, Refused) else transaction.stored_reply(*stored)
 
     def enqueue_batch(self, body: Body, caller: Caller = LOCAL) -> messages.BatchResults | Refused:
         """Each entry has its own result; with `atomic` one fault refuses the whole batch."""
@@ -307,13 +303,9 @@ class Calls:
         """Run `work` in one transaction, with its time."""
         return self._write(lambda tx: work(tx, self.clock()), caller)
 
-    def notify(self) -> None:
-        """Wake the pulls that wait in threads of this process."""
-        self._writes.notify()
-
     # Inside
 
     def _write(self, work: Callable[[Writer], T], caller: Caller) -> T:
         result = self.store.write(work, metadata=caller.metadata)
-        self.notify()
+        self._writes.notify()
         return result

@@ -120,11 +120,6 @@ class SqliteStore:
         self.check_may_write()
         return self._writer_thread.submit(Call(work, metadata or NOTHING))
 
-    def queue(self, work: Callable[[Writer], T], told: Callable[[Call[T]], None], metadata: Mapping[str, Json]) -> None:
-        """`write` for a caller that does not wait: the writer thread calls `told` once it is durable or has failed."""
-        self.check_may_write()
-        self._writer_thread.queue(Call(work, metadata, told=told))
-
     def write_effect(self, work: Callable[[EffectWriter], T]) -> T:
         self.check_may_write()
         return self._writer_thread.submit(Call(None, effect=work))

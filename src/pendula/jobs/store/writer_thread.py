@@ -232,9 +232,7 @@ class Call(Generic[T]):
     transaction.
     """
 
-    __slots__ = (
-        "answered", "begun", "done", "effect", "error", "good", "metadata", "result", "told", "turn", "turned", "work",
-    )  # fmt: skip
+    __slots__ = ("answered", "begun", "done", "effect", "error", "good", "metadata", "result", "turn", "turned", "work")
 
     def __init__(
         self,
@@ -242,15 +240,12 @@ class Call(Generic[T]):
         metadata: Mapping[str, Json] = NOTHING,
         *,
         effect: Callable[[EffectWriter], T] | None = None,
-        told: Callable[["Call[T]"], None] | None = None,
     ) -> None:
-        """`told` is called in the writer thread at the end, for a caller that does not wait."""
         self.work = work
         self.effect = effect
         self.metadata = metadata
         self.begun = threading.Lock()  # taken by the writer thread to begin the work, or by the caller to leave
         self.done = _held_lock()
-        self.told = told
         if effect is not None:
             self.turned = _held_lock()
             self.answered = _held_lock()
@@ -286,8 +281,6 @@ class Call(Generic[T]):
         if self.is_effect and self.turn is None:
             self.turned.release()
         self.done.release()
-        if self.told is not None:
-            self.told(self)
 
 
 class WriterThread:
@@ -327,10 +320,6 @@ class WriterThread:
         if call.error is not None:
             raise call.error
         return call.result  # type: ignore[return-value]
-
-    def queue(self, call: Call[Any]) -> None:
-        """Queue a call whose caller does not wait."""
-        self._put(call)
 
     def close(self) -> None:
         """Serve all queued callers, and end."""

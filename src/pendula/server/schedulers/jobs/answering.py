@@ -49,19 +49,11 @@ def service_in(host: Host) -> JobService:
 
 
 async def changed(
-    request: Request,
-    who: Principal,
-    call: Callable[[Calls, Body, Caller], Answer],
-    most: int = BODY_MOST,
-    *,
-    queued: bool = False,
+    request: Request, who: Principal, call: Callable[[Calls, Body, Caller], Answer], most: int = BODY_MOST
 ) -> Answer:
-    """The answer of a call; a `queued` one has one write, and no thread waits for it."""
     body = await read_object(request, most)
     caller = caller_of(request, who)
-    service = service_of(request)
-    make = service.queue if queued else service.call
-    return await make(lambda calls: call(calls, body, caller))
+    return await service_of(request).call(lambda calls: call(calls, body, caller))
 
 
 async def listed(request: Request, look: Callable[[Calls, dict[str, Any]], Answer]) -> Response:

@@ -59,8 +59,6 @@ CALLS_ON_JOBS = frozenset({"pull", "batch", "ack-batch", "cancel-batch", "requeu
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 ROLES: Mapping[Role, Any] = {Role.VIEWER: Viewer, Role.OPERATOR: Operator, Role.ADMIN: Admin}
 MANY = (messages.ENQUEUE_BATCH, messages.ACK_BATCH)
-# Calls of a worker and on one job: small bodies, one write.
-QUEUED = (messages.ACK, messages.FAIL, messages.RENEW, messages.RELEASE, messages.CANCEL, messages.REQUEUE)
 # Answered from the index; all other reading calls can be large, and run in threads of their own.
 QUICK = (
     *(messages.SHOW, messages.WHY, messages.PLANS, messages.WORKERS, messages.OBJECT),
@@ -119,10 +117,7 @@ def _changing(call: Call[Any]) -> Answering:
     async def answer(request: Request, who: Principal) -> Response:
         path = request.path_params.values()
         work = _method(call)
-        answer = await changed(
-            request, who, lambda calls, *given: work(calls, *path, *given), most, queued=call in QUEUED
-        )
-        return response_of(answer)
+        return response_of(await changed(request, who, lambda calls, *given: work(calls, *path, *given), most))
 
     return answer
 
@@ -142,7 +137,7 @@ def _reading(call: Call[Any]) -> Answering:
 
 
 async def enqueue(request: Request, who: Principal) -> Response:
-    answer = await changed(request, who, Calls.enqueue, queued=True)
+    answer = await changed(request, who, Calls.enqueue)
     response = response_of(answer)
     if response.status_code == 201 and isinstance(answer, messages.Enqueued):
         response.headers["location"] = f"{PREFIX}/jobs/{answer.job.job_id}"

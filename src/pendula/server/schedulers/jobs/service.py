@@ -5,13 +5,12 @@ write here, and when a job came from another process or became due.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import Protocol, TypeVar
 
 import structlog
 from msgspec.structs import replace
@@ -22,9 +21,8 @@ from pendula.jobs.model import Durability, Policy, Refused, StorageBusy
 from pendula.jobs.presence import Presence, PresenceWriter
 from pendula.jobs.request_reading import Faults, read
 from pendula.jobs.scheduler import hold_clock
-from pendula.jobs.store.protocol import Store, Writer
+from pendula.jobs.store.protocol import Store
 from pendula.jobs.store.sqlite import SqliteStore
-from pendula.jobs.store.writer_thread import Call
 from pendula.kernel.errors import PendulaError, WorldBroken
 from pendula.kernel.limits import REQUESTS
 from pendula.server.runtime.past import Lane
@@ -73,43 +71,6 @@ def open_sqlite(path: Path, policy: Policy) -> DurableStore:
     return SqliteStore(path, durability=Durability(policy.durability))
 
 
-class QueuedCalls(Calls):
-    """Calls of one write for an event loop: they return a future, and no thread waits.
-
-    The loop reads the body, the thread of the writer does the rest, and resolves the futures of one commit together.
-    """
-
-    def __init__(self, store: SqliteStore, policy: Policy, clock: Callable[[], int]) -> None:
-        super().__init__(store, policy, clock)
-        self._queue = store.queue
-        self._loop = asyncio.get_running_loop()
-        self._ended: deque[tuple[asyncio.Future[Any], Call[Any]]] = deque()
-        self._is_woken = False
-
-    def _write(self, work: Callable[[Writer], T], caller: Caller) -> T:
-        future: Any = self._loop.create_future()
-        self._queue(work, partial(self._end, future), caller.metadata)
-        return future  # type: ignore[no-any-return]  # awaited by `JobService.queue`
-
-    def _end(self, future: asyncio.Future[Any], call: Call[Any]) -> None:
-        self._ended.append((future, call))
-        if not self._is_woken:
-            self._is_woken = True
-            with suppress(RuntimeError):  # the loop was closed
-                self._loop.call_soon_threadsafe(self._resolve)
-
-    def _resolve(self) -> None:
-        self._is_woken = False
-        while self._ended:
-            future, call = self._ended.popleft()
-            if future.done():
-                continue
-            if call.error is not None:
-                future.set_exception(call.error)
-            else:
-                future.set_result(call.result)
-
-
 class WaitingPull:
     """One pull that waits for a job."""
 
@@ -148,7 +109,6 @@ class JobService:
         self._upkeep: Sequence[Upkeep] = ()
         self._store: DurableStore | None = None
         self._calls: Calls | None = None
-        self._queued: QueuedCalls | None = None
         self._failure: PendulaError | None = None
         self._stopping = False
         self._store_threads = ThreadPoolExecutor(STORE_THREADS, "pendula-jobs")
@@ -182,8 +142,6 @@ class JobService:
             if isinstance(self._store, SqliteStore) and self._holds_clock:
                 hold_clock(self._store, self.policy, self._clock)
             calls = Calls(self._store, self.policy, self._clock)
-            if isinstance(self._store, SqliteStore):
-                self._queued = QueuedCalls(self._store, self.policy, self._clock)
             self._upkeep = [*self._make_upkeep(calls), *self._watchers(calls)]
         except PendulaError as error:
             self._fail(error)
@@ -267,20 +225,6 @@ class JobService:
         if not isinstance(answer, Refused):
             self._wake()
         return answer
-
-    async def queue(self, call: Callable[[Calls], A]) -> A:
-        """Make a call of one write without a thread that waits for it."""
-        calls = self.calls
-        if self._queued is None:
-            return await self.call(call)
-        answer: Any = call(self._queued)
-        if isinstance(answer, asyncio.Future):
-            answer = await answer
-        self.counted(answer)
-        if not isinstance(answer, Refused):
-            calls.notify()
-            self._wake()
-        return cast(A, answer)
 
     async def look(self, call: Callable[[Calls], A]) -> A:
         """Make a call in a thread and count its answer."""
