@@ -266,7 +266,7 @@ class RemoteObjects(GovernedObjects):
         return type(self)(self._client, name)
 
     def send(self, call: Call[R], members: Mapping[str, Any], *about: str) -> R:
-        return self._client.send(call, members, *about, user=self._user)
+        return self._client.send_as(self._user, call, members, *about)
 
 
 def _awaited(

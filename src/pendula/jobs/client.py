@@ -112,7 +112,11 @@ class RemoteScheduler(SchedulerCalls):
     def now(self) -> int:
         return WallClock().now()
 
-    def send(self, call: Call[R], members: Mapping[str, Any], *path: str, user: str | None = None) -> R:
+    def send(self, call: Call[R], members: Mapping[str, Any], *path: str) -> R:
+        return self.send_as(None, call, members, *path)
+
+    def send_as(self, user: str | None, call: Call[R], members: Mapping[str, Any], *path: str) -> R:
+        """Make a call in the name of a user; a server with tokens uses the name of the token."""
         place = _target(call, path)
         if call.reads:
             reply = self.get(place, members)
