@@ -28,7 +28,7 @@ What the annotations mean:
 - `check` of a struct notes what concerns several members. It runs also if members are faulty; those have a stand-in,
   and `at.sound(…)` says whether members were read without a fault.
 
-`note_unknown_members` looks for nothing else. `document_of` is the way back, from a struct to the plain value.
+`note_unknown_members` looks for nothing else.
 
 `Cursor.context` is what the caller gave as `context`, for readers that depend on more than the document.
 """
@@ -56,19 +56,13 @@ Reader: TypeAlias = Callable[[Cursor, Any], Any]
 
 
 class Read:
-    """Annotation: `read` makes the value from its cursor. It runs only for a value that is given and not null.
+    """Annotation: `read` makes the value from its cursor. It runs only for a value that is given and not null."""
 
-    `write` is the way back, for `document_of`.
-    """
+    __slots__ = ("read", "stand_in")
 
-    __slots__ = ("read", "stand_in", "write")
-
-    def __init__(
-        self, read: Callable[[Cursor], Any], stand_in: Any = None, write: Callable[[Any], Json] | None = None
-    ) -> None:
+    def __init__(self, read: Callable[[Cursor], Any], stand_in: Any = None) -> None:
         self.read = read
         self.stand_in = stand_in
-        self.write = write
 
 
 class Parse:
@@ -396,9 +390,10 @@ class _StructReader:
                 values[name] = default
                 continue
             values[name] = read(members[member], default)
-            before, faults = faults, at.count_of_faults
-            if faults > before:
-                members.unsound.add(member)
+            if self._check is not None:
+                before, faults = faults, at.count_of_faults
+                if faults > before:
+                    members.unsound.add(member)
         made = self._form(**values)
         if self._check is not None and at.is_object:
             self._check(made, members)
@@ -535,57 +530,3 @@ def _map(key: Any, value: Any, *, merged: bool) -> Reader:
         return members
 
     return read_map
-
-
-def document_of(value: Any, form: Any = None) -> Json:
-    """The plain value that `read` would read as this struct: the names of the document, `write` of each `Read`.
-
-    Members of structs with `omit_defaults` that have their default are left out.
-    """
-    if isinstance(value, Struct):
-        return _members_of(value)
-    for mark in get_args(form)[1:] if get_origin(form) is Annotated else ():
-        if isinstance(mark, Read) and mark.write is not None:
-            return mark.write(value)
-    if isinstance(value, frozenset):
-        value = sorted(value)
-    if isinstance(value, list | tuple):
-        each = [part for part in _parts(form) if part is not Ellipsis]
-        # A list with one type for all elements, or one for each.
-        forms = each if len(each) == len(value) else [each[0] if each else None] * len(value)
-        return [document_of(item, part) for item, part in zip(value, forms, strict=True)]
-    if isinstance(value, Mapping):
-        parts = _parts(form)
-        return {str(name): document_of(item, parts[1] if len(parts) == 2 else None) for name, item in value.items()}
-    plain: Json = value.value if isinstance(value, StrEnum) else value
-    return plain
-
-
-def _members_of(value: Struct) -> dict[str, Json]:
-    config = value.__struct_config__
-    members: dict[str, Json] = {config.tag_field: config.tag} if config.tag_field else {}
-    for info in fields(value):
-        part = getattr(value, info.name)
-        if isinstance(part, UnsetType) or (config.omit_defaults and part == _default(info)):
-            continue
-        if part is None and NO_NULL in get_args(info.type):
-            continue
-        members[info.encode_name] = None if part is None else document_of(part, _without_none(info.type))
-    return members
-
-
-def _without_none(form: Any) -> Any:
-    """The one type of a union with None; the marks of the union belong to it."""
-    marks: tuple[Any, ...] = ()
-    if get_origin(form) is Annotated:
-        form, *rest = get_args(form)
-        marks = tuple(rest)
-    if get_origin(form) in (Union, UnionType):
-        inner = [part for part in get_args(form) if part not in (NoneType, UnsetType)]
-        form = inner[0] if len(inner) == 1 else None
-    return Annotated[(form, *marks)] if marks and form is not None else form
-
-
-def _parts(form: Any) -> tuple[Any, ...]:
-    """The arguments of a list or map type."""
-    return get_args(get_args(form)[0] if get_origin(form) is Annotated else form)
