@@ -47,7 +47,14 @@ def test_each_member_is_an_option_of_its_kind() -> None:
 
 
 def test_given_options_are_members_and_the_others_are_left_out() -> None:
-    given: dict[str, Any] = {"object_type": "a", "colours": [], "share": "0.5", "run_at": None, "lease_sec": 0, "dry": None}
+    given: dict[str, Any] = {
+        "object_type": "a",
+        "colours": [],
+        "share": "0.5",
+        "run_at": None,
+        "lease_sec": 0,
+        "dry": None,
+    }
 
     assert options_of(Paint).make(**given) == {"object_type": "a", "share": Decimal("0.5"), "lease_sec": 0}
 
