@@ -10,7 +10,7 @@ import pytest
 from pendula.jobs import JobRefused, Policy, messages
 from pendula.jobs.messages import Job
 from pendula.jobs.settings_file import with_words
-from pendula.jobs.store.protocol import StatementRefused
+from pendula.jobs.store.protocol import ObjectRow, StatementRefused
 from pendula.jobs.upkeep.verification import check
 from pendula.jobs.worker.effects import Transaction, once
 from pendula.jobs.worker.handlers import Context, Done, Handlers
@@ -86,6 +86,18 @@ def test_a5_a_worker_killed_between_effect_and_ack_leaves_one_effect(client: Vir
 
 def changing(transaction: Transaction) -> Json:
     return transaction.change_object("the weight is under the threshold", state="stale").state
+
+
+@pytest.mark.req("JOB-POL-4")
+def test_an_effect_may_return_the_changed_object(client: Virtual) -> None:
+    def changed(transaction: Transaction) -> ObjectRow:
+        return transaction.change_object("the weight is under the threshold", state="stale")
+
+    client.enqueue(**MEMORY)
+    result = once(client.calls, pulled(client), changed)
+
+    assert isinstance(result, dict)
+    assert (result["version"], result["state"]) == (1, "stale")
 
 
 @pytest.mark.req("JOB-ACK-8")

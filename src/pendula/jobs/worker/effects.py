@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, Unpack
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from pendula.jobs import decide, messages
@@ -202,7 +202,7 @@ def _plain(value: Any) -> Any:
     raise StatementRefused(f"A value of type {type(made).__name__} cannot be stored; see sqlite3.register_adapter")
 
 
-def once(calls: Calls, job: messages.Job, effect: Callable[[Transaction], Json]) -> Json:
+def once(calls: Calls, job: messages.Job, effect: Callable[[Transaction], Json | Struct]) -> Json:
     """Apply the effect unless its record exists, and return its result. `job` is the delivery that pull returned.
 
     Raises `LeaseGone` when the delivery has lost its lease. Nothing is written then, nor when `effect` raises.
@@ -230,7 +230,7 @@ def once(calls: Calls, job: messages.Job, effect: Callable[[Transaction], Json])
     return calls.store.write_effect(work)
 
 
-def _call(effect: Callable[[Transaction], Json], transaction: Transaction) -> Json:
+def _call(effect: Callable[[Transaction], Json | Struct], transaction: Transaction) -> Json | Struct:
     try:
         return effect(transaction)
     except sqlite3.Error as trouble:

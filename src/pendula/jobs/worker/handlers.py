@@ -108,7 +108,7 @@ class RunAgain(Struct, frozen=True):
 
 
 Answer = Done | RunAgain | Verdict | None
-Effect = Callable[[Transaction], Json]
+Effect = Callable[[Transaction], Json | Struct]
 Function = Callable[["Context"], Answer | Awaitable[Answer]]
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
