@@ -15,6 +15,7 @@ from pendula.jobs import Policy, Scheduler
 from pendula.jobs.messages import JobRefused
 from pendula.jobs.upkeep.verification import check
 from pendula.kernel.canonical import encode
+from pendula.server.views import encode_view
 from tests.jobs.interfaces import INTERFACES, Recorder
 from tests.jobs.stores import Clock, opened
 
@@ -63,6 +64,41 @@ def test_a_payload_is_limited_to_64_kib_of_canonical_form(call: Recorder, size: 
     answer = call("enqueue", **JOB, payload="x" * size)
 
     assert answer == (422, "invalid_field") if not fits else answer["job"]["payload"] == "x" * size
+
+
+def _nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.req("JOB-USE-1")
+@pytest.mark.parametrize(
+    ("payload", "fits"),
+    [
+        (10**4300 - 1, True),
+        (10**4300, False),
+        ({"a": [-(10**4300)]}, False),
+        ({"a": "9" * 4301}, True),
+        (_nested(64), True),
+        (_nested(65), False),
+        ([[1]] * 65, True),
+        ("[" * 65, True),
+    ],
+    ids=["digits", "too many digits", "too many inside", "in a text", "levels", "too many levels", "wide", "brackets"],
+)
+def test_a_payload_that_no_reply_could_show_is_refused(tmp_path: Path, payload: Any, fits: bool) -> None:
+    # Bodies over HTTP have narrower limits; what is stored in Python is shown over HTTP, too.
+    scheduler, _ = opened(tmp_path)
+
+    if fits:
+        assert scheduler.enqueue(**JOB, payload=payload).job.payload == payload
+        assert encode_view(scheduler.list())
+    else:
+        with pytest.raises(JobRefused) as refused:
+            scheduler.enqueue(**JOB, payload=payload)
+        assert refused.value.details["fields"][0]["field"] == "payload"
 
 
 @pytest.mark.req("JOB-USE-1")

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
 from functools import cache
+from re import compile as regex
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -11,10 +12,14 @@ from msgspec import UNSET, Meta, Struct, UnsetType, ValidationError, convert
 from msgspec.structs import FieldInfo, fields, force_setattr, replace
 
 from pendula.jobs.model import Code, Policy, Refused, fault_clause
-from pendula.kernel.canonical import Json, encode
+from pendula.kernel.canonical import Json, decode, encode
 from pendula.kernel.errors import NotCanonical
+from pendula.kernel.limits import DOCUMENT_DEPTH, INTEGER_DIGITS
 
 R = TypeVar("R", bound="Request")
+
+# In a text without either, every number and level is within its limit.
+LONG_NUMBER = regex(rb"[0-9]{%d}" % (INTEGER_DIGITS.default + 1))
 
 
 class BadValue(ValueError):
@@ -243,14 +248,34 @@ def _read_each(
 
 
 def canonical(value: object) -> bytes:
-    """The canonical bytes of a JSON value, floats as the decimal numbers they are written as. Raises `NotCanonical`."""
+    """The canonical bytes of a JSON value, floats as the decimal numbers they are written as.
+
+    Raises `NotCanonical`, also for numbers and levels beyond those of a document: they could be stored, and then fail
+    every reply that shows them.
+    """
     try:
-        return encode(value)
-    except NotCanonical:
         try:
-            return encode(_exact(value))
-        except RecursionError:
-            raise NotCanonical("The value is nested too deeply or contains itself", path="$") from None
+            text = encode(value)
+        except NotCanonical:
+            text = encode(_exact(value))
+        if text.count(b"[") + text.count(b"{") > DOCUMENT_DEPTH.default or LONG_NUMBER.search(text):
+            _check_limits(decode(text), DOCUMENT_DEPTH.default)
+    except RecursionError:
+        raise NotCanonical("The value is nested too deeply or contains itself", path="$") from None
+    return text
+
+
+def _check_limits(value: Json, levels: int) -> None:
+    match value:
+        case bool() | str() | None:
+            pass
+        case int() if abs(value) >= 10**INTEGER_DIGITS.default:
+            raise NotCanonical(f"A number has more than {INTEGER_DIGITS.default} digits", path="$")
+        case Mapping() | list():
+            if levels == 0:
+                raise NotCanonical(f"The value has more than {DOCUMENT_DEPTH.default} levels", path="$")
+            for inner in value.values() if isinstance(value, Mapping) else value:
+                _check_limits(inner, levels - 1)
 
 
 def _exact(value: object) -> object:
