@@ -16,6 +16,7 @@ from pendula.jobs.client import RemoteScheduler
 from pendula.jobs.messages import CALLS, OneJob, Pulled
 from pendula.jobs.model import Durability
 from pendula.jobs.scheduler_calls import PullMembers, ReleaseMembers, SchedulerCalls
+from pendula.kernel.errors import WrongUsage
 from tests.jobs.interfaces import http
 from tests.waiting import joined
 
@@ -115,6 +116,25 @@ def test_a_waiting_pull_gets_jobs_enqueued_meanwhile(tmp_path: Path) -> None:
         return int((await pulling).count)
 
     assert on_a_loop(tmp_path, case) == 1
+
+
+@pytest.mark.parametrize("wait_ms", [30_001, -1, 1.5, True])
+def test_a_pull_refuses_a_wait_that_is_out_of_range(tmp_path: Path, wait_ms: Any) -> None:
+    async def case(scheduler: AsyncScheduler) -> None:
+        await scheduler.pull(worker_id="w", wait_ms=wait_ms)
+
+    with pytest.raises(JobRefused, match="wait_ms must be an integer from 0 to 30000"):
+        on_a_loop(tmp_path, case)
+
+
+def test_a_call_of_a_closed_scheduler_says_so(tmp_path: Path) -> None:
+    async def case(scheduler: AsyncScheduler) -> None:
+        await scheduler.close()
+        for call in (scheduler.workers, lambda: scheduler.pull(worker_id="w")):
+            with pytest.raises(WrongUsage, match="This scheduler is closed"):
+                await call()
+
+    on_a_loop(tmp_path, case)
 
 
 def test_jobs_of_a_cancelled_pull_are_released(tmp_path: Path) -> None:

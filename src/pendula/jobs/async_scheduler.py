@@ -16,11 +16,11 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from pendula.jobs.calls import POLL_SECONDS
 from pendula.jobs.client import RemoteScheduler
-from pendula.jobs.messages import RELEASE, Pulled
+from pendula.jobs.messages import RELEASE, WAIT_MOST_MS, Pulled
 from pendula.jobs.model import Policy
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.scheduler_calls import PullMembers, SchedulerCalls
-from pendula.kernel.errors import InputRefused, WorldBroken
+from pendula.kernel.errors import InputRefused, WorldBroken, WrongUsage
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -49,6 +49,7 @@ class AsyncScheduler:
         self.blocking = blocking
         self._pool = ThreadPoolExecutor(threads, "pendula-jobs-calls")
         self._waits = ThreadPoolExecutor(WAITING_THREADS, "pendula-jobs-waits")
+        self._is_closed = False
 
     @classmethod
     async def open(
@@ -70,6 +71,7 @@ class AsyncScheduler:
 
     async def close(self) -> None:
         """Finish running calls, then close the wrapped scheduler."""
+        self._is_closed = True
         await asyncio.to_thread(self._shut)
 
     def _shut(self) -> None:
@@ -124,7 +126,7 @@ class AsyncScheduler:
     async def pull(self, **members: Unpack[PullMembers]) -> Pulled:
         """Deliver due jobs; with `wait_ms`, wait for one without blocking the loop."""
         wait_ms = members.pop("wait_ms", None) or 0
-        if not isinstance(wait_ms, int) or wait_ms <= 0:
+        if type(wait_ms) is not int or not 0 < wait_ms <= WAIT_MOST_MS:
             given = PullMembers(**members, wait_ms=wait_ms) if wait_ms else members
             return await self._pulled(self._pool, given)
         loop = asyncio.get_running_loop()
@@ -146,7 +148,7 @@ class AsyncScheduler:
 
     async def _pulled(self, pool: ThreadPoolExecutor, members: PullMembers) -> Pulled:
         """The reply of a pull; if the caller was cancelled, its jobs are released."""
-        begun = pool.submit(copy_context().run, partial(self.blocking.pull, **members))
+        begun = self._begun(pool, partial(self.blocking.pull, **members))
         try:
             return await asyncio.wrap_future(begun)
         except asyncio.CancelledError:
@@ -163,6 +165,11 @@ class AsyncScheduler:
                 self.blocking.send(RELEASE, {"worker_id": job.worker_id, "lease_token": job.lease_token}, job.job_id)
 
     async def made(self, call: Callable[..., T], *given: Any, **members: Any) -> T:
-        """Run a call in a thread, with the caller's context variables."""
-        work = partial(copy_context().run, partial(call, *given, **members))
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+        """Run a call in a thread."""
+        return await asyncio.wrap_future(self._begun(self._pool, partial(call, *given, **members)))
+
+    def _begun(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> Future[T]:
+        """The work in a thread, with the caller's context variables."""
+        if self._is_closed:
+            raise WrongUsage("This scheduler is closed; open another one")
+        return pool.submit(copy_context().run, work)

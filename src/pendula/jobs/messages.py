@@ -263,7 +263,8 @@ else:
             try:
                 text = canonical(value)
             except NotCanonical as wrong:
-                raise BadValue(allowed="a JSON value", path=str(wrong.details.get("path", "$"))) from None
+                allowed = str(wrong.details.get("allowed", "a JSON value"))
+                raise BadValue(allowed=allowed, path=str(wrong.details.get("path", "$"))) from None
             if len(text) > PAYLOAD_MOST_BYTES:
                 raise BadValue(allowed=f"a JSON value of at most {PAYLOAD_MOST_BYTES} bytes", bytes=len(text))
             return cls(text.decode())

@@ -270,10 +270,12 @@ def _check_limits(value: Json, levels: int) -> None:
         case bool() | str() | None:
             pass
         case int() if abs(value) >= 10**INTEGER_DIGITS.default:
-            raise NotCanonical(f"A number has more than {INTEGER_DIGITS.default} digits", path="$")
+            most = f"with integers of at most {INTEGER_DIGITS.default} digits"
+            raise NotCanonical("A number is too long", path="$", allowed=f"a JSON value {most}")
         case Mapping() | list():
             if levels == 0:
-                raise NotCanonical(f"The value has more than {DOCUMENT_DEPTH.default} levels", path="$")
+                most = f"of at most {DOCUMENT_DEPTH.default} levels"
+                raise NotCanonical("The value is nested too deeply", path="$", allowed=f"a JSON value {most}")
             for inner in value.values() if isinstance(value, Mapping) else value:
                 _check_limits(inner, levels - 1)
 
