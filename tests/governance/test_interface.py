@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 
+from pendula import governance
 from pendula.jobs import Handlers, JobRefused, Policy, Scheduler, Worker, handler
 from pendula.jobs.messages import plain
 from pendula.jobs.upkeep.verification import check
 from pendula.jobs.worker.handlers import Context
 from tests.governance.plain_replies import governed
 from tests.governance.verifier_rig import DAY, WHOLE, VerifierRig
+from tests.jobs.interfaces import INTERFACES
 
 SECONDS = len("2026-02-20T12:00:00")  # the clock of a test advances by a microsecond on each reading
 UNSURE = {**WHOLE, "status": "needs_revalidate", "epistemic_state": "uncertain"}
@@ -310,3 +312,29 @@ def test_withheld_jobs_do_not_delay_others(rig: VerifierRig) -> None:
     rig.scheduler.enqueue(object_type="memory", object_id="free", action="verify")
 
     assert [job["object_id"] for job in pulled(rig, limit=10)] == ["free"]
+
+
+@pytest.mark.parametrize("interface", list(INTERFACES))
+def test_a_finish_after_a_begin_that_was_not_entered_repeats_the_end(tmp_path: Path, interface: str) -> None:
+    client: Any
+    with INTERFACES[interface](tmp_path, Policy()) as (client, _):
+        objects = governance.governed(client).as_user("ada")
+        for gate in ("persona_conflict_gate", "risk_gate", "cognition_gate"):
+            objects.set_gate(gate, "pass", reason="a calm day")
+        objects.create("memory", "o", risk_tier="high", evidence_refs=["ev_1"])
+        client.enqueue(object_type="memory", object_id="o", action="verify")
+        [job] = client.pull(worker_id="worker-1").jobs
+        objects.set_gate("risk_gate", "block", reason="a warning")
+        begun = objects.begin(job.job_id, worker_id="worker-1", lease_token=job.lease_token)
+
+        ended = objects.finish(
+            job.job_id,
+            worker_id="worker-1",
+            lease_token=job.lease_token,
+            finding="passed",
+            reason="looked into",
+            version=begun.version,
+            gates=begun.gates,
+        )
+
+        assert (begun.entered, ended.already_ended, ended.job.last_error) == (False, True, "gate_blocked: risk_gate")

@@ -9,6 +9,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Concatenate, Literal, ParamSpec, Required, Self, TypedDict, TypeVar, Unpack, overload
 
+from msgspec import UNSET, UnsetType
+
 from pendula.governance.calls import Governance
 from pendula.governance.messages import (
     AMEND,
@@ -145,11 +147,15 @@ class ProofMembers(TypedDict, total=False):
     lease_token: str | None
 
 
-class FinishMembers(ProofMembers, VerdictMembers, total=False):
+class FinishMembers(ProofMembers, total=False):
     """`version` and `gates` are those that `begin` returned."""
 
     finding: Required[str]
-    gates: Mapping[str, int] | None
+    reason: Required[str]
+    evidence_refs: Sequence[str] | None
+    unknown_type: UnknownWord | None
+    version: int | UnsetType | None
+    gates: Mapping[str, int] | UnsetType | None
 
 
 class GovernedObjects(ABC):
@@ -227,7 +233,8 @@ class GovernedObjects(ABC):
 
     def finish(self, job_id: str, **members: Unpack[FinishMembers]) -> Step:
         """End the job with a verdict: `finding`, `reason`, `evidence_refs`, and the proof of the lease."""
-        return self.send(FINISH, members, job_id)
+        # A job that was not entered has no version and no gates; its `finish` repeats how it ended.
+        return self.send(FINISH, {name: value for name, value in members.items() if value is not UNSET}, job_id)
 
     def settle(self, job_id: str, **proof: Unpack[ProofMembers]) -> Step:
         """End a decay or archive job, which the object itself decides."""
