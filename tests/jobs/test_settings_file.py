@@ -3,6 +3,7 @@
 import json
 from decimal import Decimal
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
@@ -310,6 +311,9 @@ def test_a_limit_above_the_maximum_is_rejected_with_its_place() -> None:
         ("lease_sec = 1\nlease_sec = 2\n", 2, 14, "toml_syntax"),
         ("a = [1,\n", 1, 8, "toml_syntax"),
         ("x = 1\ny = '\xff'\n", 2, 1, "invalid_utf8"),
+        ("x = 1\ny = [\n  1, " + 5000 * "9" + "]\n", 3, 6, "number_too_long"),
+        ("x = 1\ny = 1e9999999999\nz = 2\n", 2, 7, "number_too_long"),
+        ("x = 1\n  y = " + 5000 * "[" + "\n", 2, 3, "toml_syntax"),
     ],
 )
 def test_invalid_toml_is_reported_with_its_place(text: str, line: int, column: int, code: str, tmp_path: Path) -> None:
@@ -336,6 +340,38 @@ def test_a_toml_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
 
     with pytest.raises(DocumentRefused, match="too large"):
         load(tmp_path / "s.toml")
+
+
+@pytest.mark.parametrize("value", ["[\n" + 60_000 * "1,\n" + "]", '"""\n' + 200_000 * "x\n" + '"""'])
+def test_a_statement_of_many_lines_is_located_in_time(value: str, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(f"x = {value}\nlease_sec = 0\n")
+    begun = process_time()
+
+    with pytest.raises(DocumentRefused) as raised:
+        load(tmp_path / "s.toml")
+
+    assert [fault.line for fault in raised.value.faults] == [1, value.count("\n") + 2]
+    assert process_time() - begun < 20
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        r'"""a \""" ] [ """""',
+        "'''\n'' [ '''",
+        '["#", \'"\', # ]\n]',
+        '{a = "}", b = []}',
+        r'"\\"',
+    ],
+)
+def test_strings_and_comments_do_not_end_a_toml_statement(value: str, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(f"lease_sec = 1\nx = {value} # [\n\n  lease = 0")
+
+    with pytest.raises(DocumentRefused) as raised:
+        load(tmp_path / "s.toml")
+
+    last = 4 + value.count("\n")
+    assert [(fault.line, fault.column) for fault in raised.value.faults] == [(2, 1), (last, 3)]
 
 
 @given(
