@@ -9,6 +9,7 @@ import pytest
 
 from pendula.jobs import JobRefused
 from pendula.jobs.upkeep.verification import check
+from pendula.kernel.errors import WrongUsage
 from tests.governance.plain_replies import governed
 from tests.governance.verifier_rig import WHOLE, VerifierRig
 
@@ -239,3 +240,9 @@ def test_a_missing_user_name_is_rejected_with_the_ways_to_give_one(rig: Verifier
 
     with pytest.raises(JobRefused, match="name one with a token, in X-Pendula-User, as_user"):
         governed(rig.scheduler).refill("memory", "m", "by nobody")
+
+
+@pytest.mark.parametrize("name", [" ", "mia ", "mi\na", "\ud800", "x" * 129])
+def test_a_user_that_cannot_be_recorded_is_rejected(rig: VerifierRig, name: str) -> None:
+    with pytest.raises(WrongUsage, match="1 to 128 printable characters"):
+        governed(rig.scheduler).as_user(name)

@@ -131,7 +131,7 @@ def test_a_call_of_a_closed_scheduler_says_so(tmp_path: Path) -> None:
     async def case(scheduler: AsyncScheduler) -> None:
         await scheduler.close()
         for call in (scheduler.workers, lambda: scheduler.pull(worker_id="w")):
-            with pytest.raises(WrongUsage, match="This scheduler is closed"):
+            with pytest.raises(WrongUsage, match="The scheduler was closed"):
                 await call()
 
     on_a_loop(tmp_path, case)

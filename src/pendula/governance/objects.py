@@ -47,11 +47,12 @@ from pendula.governance.messages import (
 from pendula.governance.model import Impact, Risk
 from pendula.jobs.async_scheduler import AsyncScheduler
 from pendula.jobs.client import RemoteScheduler
-from pendula.jobs.messages import Call, JobRefused, Message
+from pendula.jobs.messages import USER_MOST, Call, JobRefused, Message, is_user
 from pendula.jobs.model import Actor, Refused
 from pendula.jobs.reasons import Unknown
 from pendula.jobs.scheduler import Scheduler
 from pendula.jobs.transaction import LOCAL, Caller
+from pendula.kernel.errors import WrongUsage
 
 P = ParamSpec("P")
 R = TypeVar("R", bound=Message)
@@ -249,6 +250,9 @@ class StoredObjects(GovernedObjects):
         self._caller = caller
 
     def as_user(self, name: str) -> Self:
+        # Without a name a call that needs one is refused, by a store as by a server.
+        if name and not is_user(name):
+            raise WrongUsage(f"The name of a user has 1 to {USER_MOST} printable characters")
         return type(self)(self._governance, Caller(Actor("user", name), self._caller.request_id))
 
     def send(self, call: Call[R], members: Mapping[str, Any], *about: str) -> R:

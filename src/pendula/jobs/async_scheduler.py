@@ -171,5 +171,5 @@ class AsyncScheduler:
     def _begun(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> Future[T]:
         """The work in a thread, with the caller's context variables."""
         if self._is_closed:
-            raise WrongUsage("This scheduler is closed; open another one")
+            raise WrongUsage("The scheduler was closed")
         return pool.submit(copy_context().run, work)

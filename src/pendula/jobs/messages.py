@@ -49,7 +49,7 @@ OUTCOME_MOST = 64
 REASON_MOST = 1000
 NOTE_MOST = 200
 PAIRS_MOST = 1000
-WORKER_MOST, TOKEN_MOST = 128, 200
+WORKER_MOST, TOKEN_MOST, USER_MOST = 128, 200, 128
 ERROR_CODE_MOST = 64
 LIST_DEFAULT, LIST_MOST = 100, 1000
 WINDOW_DEFAULT, WINDOW_LEAST, WINDOW_MOST = 3600, 60, 604_800
@@ -63,6 +63,12 @@ QUEUE_FORM, PLAN_NAME_FORM = "1 to 64 of a-z, 0-9, _ and -", "1 to 64 of a-z, 0-
 # The statuses that a batch call works on; the first is the default.
 CANCELLABLE = (Status.QUEUED, Status.RUNNING)
 REVIVABLE = (Status.DEAD_LETTER, Status.FAILED)
+
+
+def is_user(name: str) -> bool:
+    """Whether a person can be recorded under this name."""
+    return 1 <= len(name) <= USER_MOST and name.isprintable() and name == name.strip()
+
 
 # Types of fields. A word of `extra` is for the reader: `words` is a part of the vocabulary of the policy, `code` and
 # `allowed` replace those of a fault, `most` is a parameter of the policy.

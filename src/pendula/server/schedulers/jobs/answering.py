@@ -30,7 +30,6 @@ from pendula.server.views import encode_view
 
 NAME = "jobs"
 USER_HEADER = "X-Pendula-User"
-USER_MOST = 128
 BODY_MOST = MIB
 BATCH_BODY_MOST = 8 * MIB
 INTEGERS = frozenset({"limit", "window_sec"})
@@ -76,8 +75,8 @@ def caller_of(request: Request, who: Principal) -> Caller:
     name = unquote(header, errors="replace")
     if who.via is not Via.LOCAL and name != who.name:
         raise Forbidden(f"The token belongs to {who.name}; leave {USER_HEADER} out")
-    if not 1 <= len(name) <= USER_MOST or not name.isprintable() or name != name.strip():
-        raise Forbidden(f"{USER_HEADER} must be a name of 1 to {USER_MOST} printable characters")
+    if not messages.is_user(name):
+        raise Forbidden(f"{USER_HEADER} must be a name of 1 to {messages.USER_MOST} printable characters")
     return Caller(Actor("user", name), request_id_of(request))
 
 
