@@ -383,7 +383,7 @@ class _StructReader:
             for name in members.extra:
                 at.reading.ignore(at, name)
         values: dict[str, Any] = {}
-        faults = at.count_of_faults
+        first = faults = at.count_of_faults
         for name, member, read, info in self._members:
             default = _default(info) if present is None else getattr(present, name)
             if default is not NO_DEFAULT and member not in members:
@@ -394,7 +394,12 @@ class _StructReader:
                 before, faults = faults, at.count_of_faults
                 if faults > before:
                     members.unsound.add(member)
-        made = self._form(**values)
+        try:
+            made = self._form(**values)
+        except ValueError as error:  # out of a `__post_init__`, which stand-ins of faulty members may mislead
+            if not at.count_of_faults > first:
+                at.refuse(str(error))
+            return None
         if self._check is not None and at.is_object:
             self._check(made, members)
         return made

@@ -154,11 +154,6 @@ def split_place(message: str, value: object) -> tuple[str, tuple[Step, ...]]:
     return what, tuple(step[1] or (int(step[2]) if step[2] else ...) for step in _STEP.finditer(match[1]))
 
 
-def path_to(steps: Sequence[Step], value: object, kind: Any) -> tuple[str | int, ...]:
-    """The steps, with the dictionary keys that msgspec does not name filled in where possible."""
-    return _followed(steps, value, kind)[0]
-
-
 def unknown_name(word: str, known: Sequence[str], what: str) -> str:
     """`'preempt' is not a field of a definition (did you mean preempts?); allowed are …`."""
     return f"{shown(word)} is not {what}{suggestion(word, known)}{_allowed(sorted(known))}"

@@ -20,14 +20,12 @@ from pendula.documents import (
     CONTENT_TYPES,
     Document,
     DocumentLimits,
-    DocumentRefused,
-    Fault,
     Format,
-    path_text,
     read_bytes,
+    typed,
 )
 from pendula.kernel.limits import BODY_BYTES, BODY_DIGITS, BODY_VALUES, DOCUMENT_DEPTH, DOCUMENT_FAULTS
-from pendula.kernel.wording import explain_validation_error, path_to, shown, split_place, suggestion
+from pendula.kernel.wording import shown, suggestion
 from pendula.server.data_directory import NAME, NAMES_ALLOWED
 from pendula.server.errors import InvalidRequest, NotIdentified, RoleTooLow, WrongContentType
 from pendula.server.runtime.supervisor import Supervisor
@@ -179,11 +177,15 @@ def parse(data: bytes, kind: Any, limits: DocumentLimits, form: Format = Format.
 
 
 def as_kind(document: Document, kind: Any) -> Any:
-    """The value of a document as one of `kind`; raises `DocumentRefused`."""
+    """The value of a document as one of `kind`; raises `DocumentRefused` with every fault."""
     try:
         return msgspec.convert(document.value, kind)
     except msgspec.ValidationError as error:
-        raise _refused(document, str(error), kind) from None
+        complaint = str(error)
+    # Only a refused body is read member by member.
+    typed.read(document, kind)
+    document.root().refuse(complaint)
+    return document.done()
 
 
 def limits_of(request: Request) -> DocumentLimits:
@@ -201,17 +203,3 @@ def document_limits(settings: Settings) -> DocumentLimits:
         faults=settings.allowed(DOCUMENT_FAULTS),
         digits=settings.allowed(BODY_DIGITS),
     )
-
-
-def _refused(document: Document, sentence: str, kind: Any) -> DocumentRefused:
-    path = path_to(split_place(sentence, document.value)[1], document.value, kind)
-    place = document.place(path)
-    fault = Fault(
-        code="invalid_field",
-        path=path_text(path),
-        line=place.line,
-        column=place.column,
-        value=msgspec.UNSET,
-        message=explain_validation_error(sentence, document.value, kind),
-    )
-    return DocumentRefused([fault], document.source_name)
