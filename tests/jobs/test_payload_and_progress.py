@@ -310,6 +310,11 @@ def test_an_invalid_word_of_the_vocabulary_is_rejected_with_its_place(tmp_path: 
         Scheduler.open(tmp_path / "jobs.db", object_types=["invoice", "Big One"])
 
 
+def test_one_text_in_place_of_a_list_of_words_is_rejected(tmp_path: Path) -> None:
+    with pytest.raises(DocumentRefused, match=r"actions: 'send' is not a list"):
+        Scheduler.open(tmp_path / "jobs.db", object_types=["invoice"], actions="send")
+
+
 def test_a_rejection_in_python_names_its_fields(tmp_path: Path) -> None:
     scheduler, _ = opened(tmp_path)
 

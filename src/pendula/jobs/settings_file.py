@@ -96,9 +96,13 @@ def read(document: Document, folder: Path | None = None) -> Configured:
 def with_words(policy: Policy, object_types: Iterable[str], actions: Iterable[str]) -> Policy:
     """The policy with additional words; raises `DocumentRefused` for an invalid word."""
     there = policy.vocabulary
+    # One text in place of a list is refused below; its letters would be valid words.
     new = {
-        "object_types": [word for word in object_types if word not in there.object_types],
-        "actions": [word for word in actions if word not in there.actions],
+        name: given if isinstance(given, str) else [word for word in given if word not in known]
+        for name, given, known in (
+            ("object_types", object_types, there.object_types),
+            ("actions", actions, there.actions),
+        )
     }
 
     def vocabulary(root: Cursor) -> Vocabulary:
