@@ -26,7 +26,6 @@ from pendula.actions.configuration import (
     InvalidCarryOver,
     InvalidEpoch,
     Setting,
-    below,
     coded,
     elements,
     itself,
@@ -181,20 +180,20 @@ class _Check:
         self._used_ids = used_ids
         self._ids: dict[str, int] = {}
         for actor in form.skills:
-            _check_skills(below(at["skills"], actor), actor)
+            _check_skills(at["skills"].inside(actor), actor)
         for skill in form.skill_weights:
-            one = below(at["skill_weights"], skill)
+            one = at["skill_weights"].inside(skill)
             given = one.any()
             # Unknown names are noted already.
             rule = {name: given[name] for name in RULE if name in given} if isinstance(given, dict) else given
             _check_level(one, ANY_ACTOR, skill, {"matrix": {}}, {skill: rule})
         for place, modifier in enumerate(form.world_state.modifiers):
-            self._modifier(below(at["world_state"], "modifiers", place), modifier)
+            self._modifier(at["world_state"].inside("modifiers", place), modifier)
         self._setting = Setting.read(_sound_part(at, context))
 
     def everything(self) -> None:
         for name in self._form.action_defs:
-            self._definition(name, below(self._at["action_defs"], name))
+            self._definition(name, self._at["action_defs"].inside(name))
         for place, one in enumerate(self._at["actions_submitted"].unless_null().list_of(itself, default=())):
             self._instance(place, one)
         for one in self._elements("interrupts"):
@@ -208,8 +207,8 @@ class _Check:
 
     def _modifier(self, at: Cursor, modifier: Modifier) -> None:
         for place, verb in enumerate(modifier.verbs or ()):
-            self._verb(below(at, "verbs", place), verb)
-        factor = below(at, "factor")
+            self._verb(at.inside("verbs", place), verb)
+        factor = at.inside("factor")
         if _is_number(factor.any()) and not is_factor(modifier.factor):
             message = f"{modifier.factor} is not a factor; it must be above 0 and at most {FACTOR_MOST}"
             factor.refuse(message, code=Code.INVALID_DURATION)
@@ -221,7 +220,7 @@ class _Check:
             _within(at, "locks", len(verb.locks), LOCKS_EACH)
             _within(at, "resources", len(verb.definition.resources), RESOURCES_EACH)
         for follow in elements(at, "followups"):
-            if follow.is_object and (other := below(follow, "verb")).is_text:
+            if follow.is_object and (other := follow.inside("verb")).is_text:
                 self._verb(other, str(other.any()))
         for other in _texts(at, "interrupts"):
             self._verb(other, str(other.any()))
@@ -258,12 +257,12 @@ class _Check:
         instance, extra = read
         for name in extra or ():
             if hint := suggestion(name, Instance.__struct_fields__):
-                below(at, name).refuse(f"{shown(name)} is not known{hint}", code=Code.UNKNOWN_FIELDS)
+                at.inside(name).refuse(f"{shown(name)} is not known{hint}", code=Code.UNKNOWN_FIELDS)
         when = self._setting.submitted(instance)
         if isinstance(when, Fault):
-            below(at, "submitted_at").refuse(when.message, code=when.code)
+            at.inside("submitted_at").refuse(when.message, code=when.code)
             when = (0, 0)
-        self._verb(below(at, "verb"), instance.verb)
+        self._verb(at.inside("verb"), instance.verb)
         self._duration(at, instance, when[0])
 
     def _identity(self, place: int, at: Cursor, raw: dict[str, Any]) -> None:
@@ -273,7 +272,7 @@ class _Check:
         first = self._ids.setdefault(action_id, place)
         if first != place or action_id in self._used_ids:
             before = f"by $.actions_submitted[{first}]" if first != place else "by an action of the carry"
-            below(at, "id").refuse(f"the id {shown(action_id)} is used {before}", code=Code.DUPLICATE_ACTION_ID)
+            at.inside("id").refuse(f"the id {shown(action_id)} is used {before}", code=Code.DUPLICATE_ACTION_ID)
 
     def _duration(self, at: Cursor, instance: Instance, minute: int) -> None:
         verb = self._setting.verbs.get(instance.verb)
@@ -282,7 +281,7 @@ class _Check:
         epoch = self._setting.first_epoch + max(minute, 0) // self._setting.horizon
         timing = self._setting.durations.timing(verb, instance, minute, epoch, {})
         if isinstance(timing, Fault):
-            below(at, "verb").refuse(timing.message, code=timing.code)
+            at.inside("verb").refuse(timing.message, code=timing.code)
 
     def _request(self, at: Cursor, form: type[InterruptForm | CommandForm], code: Code) -> None:
         kept = at.reading.findings.kept
@@ -300,7 +299,7 @@ class _Check:
         elif request.target not in self._ids and request.target not in self._used_ids:
             field = "target" if request.kind == "interrupt" else request.kind
             message = f"no action {shown(request.target)} is submitted{suggestion(request.target, tuple(self._ids))}"
-            below(at, field).refuse(message, code=IGNORED[request.kind])
+            at.inside(field).refuse(message, code=IGNORED[request.kind])
 
 
 def _is_number(value: Any) -> bool:
@@ -312,7 +311,7 @@ def _check_skills(at: Cursor, actor: str) -> None:
     if not at.is_object:
         _check_level(at, actor, ANY_ACTOR, at.any())
         return
-    matrix, override = below(at, "matrix"), below(at, "override")
+    matrix, override = at.inside("matrix"), at.inside("override")
     if not matrix.is_object:
         for skill, one in at.map_of(itself).items():
             _check_level(one, actor, skill, {skill: one.any()})
@@ -334,7 +333,7 @@ def _check_level(at: Cursor, actor: str, skill: str, given: Json, weights: Mappi
 
 def _within(at: Cursor, field: str, count: int, limit: Limit) -> None:
     if count > limit.default:
-        below(at, field).refuse(f"{limit.sentence}: {count}; the limit is {limit.default}", code=limit.code)
+        at.inside(field).refuse(f"{limit.sentence}: {count}; the limit is {limit.default}", code=limit.code)
 
 
 def _texts(at: Cursor, field: str) -> list[Cursor]:

@@ -104,19 +104,9 @@ def coded(
             kept[place] = msgspec.structs.replace(finding, code=by_member.get(inside[0], code) if inside else code)
 
 
-def below(at: Cursor, *steps: Step) -> Cursor:
-    """The cursor of a value inside another."""
-    for step in steps:
-        if isinstance(step, int):
-            at = at.list_of(itself)[step]
-        else:
-            at = at.object(optional=(step,), unknown="keep")[step]
-    return at
-
-
 def elements(at: Cursor, field: str) -> tuple[Cursor, ...]:
     """The elements of a list in an object; none if either has another type."""
-    inner = below(at, field) if at.is_object else at
+    inner = at.inside(field) if at.is_object else at
     return inner.list_of(itself) if inner is not at and inner.is_list else ()
 
 
@@ -177,7 +167,7 @@ def _read_definition(at: Cursor) -> Any:
         for member in ("interrupts", "hold_min"):
             if raw.get(member):
                 message = f"{member} has no effect without `preempts: true`; add it, or leave {member} out"
-                below(at, member).refuse(message, code="InvalidSetting")
+                at.inside(member).refuse(message, code="InvalidSetting")
     return raw
 
 
@@ -269,14 +259,14 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         world_state: Any = at["world_state"].any() if at["world_state"].is_object else {}
         facts = [name for name in world_state if name not in WORLD_STATE]
         for place, modifier in enumerate(self.world_state.modifiers):
-            one = below(at["world_state"], "modifiers", place)
+            one = at["world_state"].inside("modifiers", place)
             try:
                 context.frame.in_minutes(modifier)
             except InvalidSetting as refused:
                 one.refuse(refused.message, code=refused.code)
             _note_unknown_conditions(one, facts)
         for name in self.action_defs:
-            for follow in elements(below(at["action_defs"], name), "followups"):
+            for follow in elements(at["action_defs"].inside(name), "followups"):
                 _note_unknown_conditions(follow, facts)
 
     def _checked_frame(self, at: Members, context: Context) -> "Setting":
@@ -309,10 +299,10 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 def _note_unknown_conditions(at: Cursor, facts: Collection[str]) -> None:
     """Conditions on names that are not in `world_state` are never met."""
-    when = below(at, "when") if at.is_object else at
+    when = at.inside("when") if at.is_object else at
     if when is not at and when.is_object:
         for name, message in unknown_in(when.map_of(itself), facts):
-            below(when, name).refuse(message, code="InvalidSetting")
+            when.inside(name).refuse(message, code="InvalidSetting")
 
 
 FIELDS = Configuration.__struct_fields__
