@@ -109,6 +109,14 @@ class Tracer:
             self._codes = None
         return codes
 
+    async def calls(self, function: CodeType, times: int) -> None:
+        """Wait until the function has been called so often while the tracer is noting."""
+        codes = self._codes
+        assert codes is not None
+        async with asyncio.timeout(300):
+            while sum(code is function for code in list(codes)) < times:
+                await asyncio.sleep(0.02)
+
     def _note(self, frame: FrameType, event: str, _: object) -> None:
         codes = self._codes
         if event == "call" and codes is not None:
@@ -172,8 +180,8 @@ async def fleet_tick(tracer: Tracer) -> Journey:
     """From one tick of a served fleet to the next, while its simulated trucks drive; the median of some."""
     async with _served("fleet") as client:
         await _post(client, "/api/v1/fleet?name=hall&speed=5", **FLEET)
-        await asyncio.sleep(0.5)
-        codes = await tracer.noting(lambda: asyncio.sleep(0.5))
+        await tracer.noting(lambda: tracer.calls(FleetEngine.apply.__code__, 5))
+        codes = await tracer.noting(lambda: tracer.calls(FleetEngine.apply.__code__, 6))
     begins = [place for place, code in enumerate(codes) if code is FleetEngine.apply.__code__]
     ticks = sorted((_journey(codes[begin:end]) for begin, end in pairwise(begins)), key=_length)
     return ticks[len(ticks) // 2]
