@@ -65,21 +65,21 @@ class Journey(msgspec.Struct, frozen=True):
         return sum(self.calls.values())
 
 
-class Told(msgspec.Struct, frozen=True):
-    """A journey as the page tells it: the most modules it may pass, and those worth knowing."""
+class Documented(msgspec.Struct, frozen=True):
+    """A journey as ARCHITECTURE.md has it: the most modules it may pass, and those worth knowing."""
 
     modules: int
     hops: Sequence[str]
 
 
-def of_the_page() -> dict[str, Told]:
+def of_the_page() -> dict[str, Documented]:
     """The journeys of ARCHITECTURE.md. The number of modules may fall, and never rises."""
-    found: dict[str, Told] = {}
+    found: dict[str, Documented] = {}
     for block in blocks(PAGE, (ROOT / PAGE).read_text(encoding="utf-8")):
         first, *rest = block.text.splitlines()
         if title := TITLE.fullmatch(first):
             hops = [hop["name"] for line in rest if (hop := HOP.fullmatch(line))]
-            found[title["name"]] = Told(int(title["modules"]), hops)
+            found[title["name"]] = Documented(int(title["modules"]), hops)
     return found
 
 

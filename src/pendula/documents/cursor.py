@@ -56,7 +56,7 @@ class Reading:
     def __init__(self, findings: Findings, context: Any = None) -> None:
         self.findings = findings
         self.context = context
-        # What is told of the unknown members of an object, which are then no faults.
+        # Called for each unknown member of an object; unknown members are then no faults.
         self.ignore: Callable[[Cursor, str], None] | None = None
         # Whether absent members keep the values of a present object.
         self.changing = False

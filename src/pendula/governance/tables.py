@@ -244,7 +244,7 @@ class GovernedTables:
 
 
 def tables_of(tx: Reader) -> GovernedTables:
-    """The tables in this transaction, asked for anew at each use: a transaction then forgets what it knew of them."""
+    """The tables in this transaction. Call it for each use: the transaction then drops its cached counts of them."""
     return tx.tables(GovernedTables)
 
 

@@ -97,7 +97,7 @@ class Ticket(Generic[E]):
 
     @property
     def encoded(self) -> OutcomeBytes:
-        """The outcome as it is in the journal, so that nobody encodes an event again."""
+        """The outcome as it is in the journal: its events need no second encoding."""
         return self._bytes
 
 

@@ -68,7 +68,7 @@ Item: TypeAlias = Published[E] | Gap
 class Ring(Generic[T]):
     """The newest items, at most `capacity`: item number i is at i modulo capacity, from `base` up to `end`.
 
-    Not thread-safe: whoever has a ring has its lock, too.
+    Not thread-safe: the owner of a ring also holds its lock.
     """
 
     __slots__ = ("_capacity", "_items", "end")

@@ -22,10 +22,10 @@ class Listening:
 
     def __init__(self, inner: Gateway) -> None:
         self._inner = inner
-        self.told: list[RollingTargetCommand] = []
+        self.received: list[RollingTargetCommand] = []
 
     def send(self, commands: Sequence[RollingTargetCommand]) -> None:
-        self.told += commands
+        self.received += commands
         self._inner.send(commands)
 
     def announce(self, routes: Sequence[RoutePlan]) -> None:
@@ -39,17 +39,17 @@ class Listening:
 
 
 def without(*missing: str, scenario: str = "crossing-turn") -> tuple[Run, Listening]:
-    """A run whose trucks can do everything else, and what they are told."""
-    told = shipped(scenario)
+    """A run whose trucks can do everything else, and the commands that they get."""
+    plain = shipped(scenario)
     can = tuple(one for one in FL_STD.capabilities if one not in missing)
-    run = Run(replace(told, profiles=tuple(replace(one, capabilities=can) for one in told.profiles)))
+    run = Run(replace(plain, profiles=tuple(replace(profile, capabilities=can) for profile in plain.profiles)))
     run.gateway = listening = Listening(run.gateway)
     return run, listening
 
 
 @pytest.mark.req("FLT-RTP-13")
 @pytest.mark.parametrize(
-    ("mode", "can", "told"),
+    ("mode", "can", "expected"),
     [
         (CommandMode.STOP, ALL, ("stop",)),
         (CommandMode.STOP, ALL - {"stop"}, ("pause",)),
@@ -61,20 +61,20 @@ def without(*missing: str, scenario: str = "crossing-turn") -> tuple[Run, Listen
     ],
 )
 def test_a_command_uses_only_capabilities_of_its_truck(
-    mode: CommandMode, can: frozenset[str], told: tuple[str, ...]
+    mode: CommandMode, can: frozenset[str], expected: tuple[str, ...]
 ) -> None:
-    assert verbs(mode, can) == told
+    assert verbs(mode, can) == expected
 
 
 @pytest.mark.req("FLT-RTP-13")
 def test_a_truck_with_all_capabilities_gets_the_decided_command() -> None:
     run, listening = without()
     for _ in range(100):
-        listening.told.clear()
+        listening.received.clear()
         decided = run.step().commands
 
-        assert [replace(one, verbs=UNSET) for one in listening.told] == list(decided)
-        assert all(one.verbs == (one.mode.value.lower(),) for one in listening.told)
+        assert [replace(one, verbs=UNSET) for one in listening.received] == list(decided)
+        assert all(one.verbs == (one.mode.value.lower(),) for one in listening.received)
 
 
 @pytest.mark.req("FLT-RTP-13")
@@ -83,7 +83,7 @@ def test_no_command_has_a_limit_or_route_that_its_truck_cannot_follow() -> None:
     decided = [one for _ in range(100) for one in run.step().commands]
 
     assert any(one.pathSlice for one in decided)
-    assert {(one.speedLimitMps, one.pathSlice) for one in listening.told} == {(UNSET, ())}
+    assert {(one.speedLimitMps, one.pathSlice) for one in listening.received} == {(UNSET, ())}
 
 
 @pytest.mark.req("FLT-RTP-13")
@@ -101,12 +101,12 @@ def test_a_truck_that_cannot_turn_is_held_at_a_turn_with_the_reason() -> None:
     while run.traffic.records[0].stop_code is None:
         run.step()
         assert run.now_ms < 60_000
-    modes = {one.mode for one in listening.told}
+    modes = {one.mode for one in listening.received}
     why = run.traffic.why("R1")
 
     assert CommandMode.HOLD in modes
     assert CommandMode.TURN not in modes
-    assert all(one.targetYaw is UNSET for one in listening.told)
+    assert all(one.targetYaw is UNSET for one in listening.received)
     assert why.code == "STOP_STUCK"
     assert explain.sentence(why) == (
         "R1 stops: it has to turn here and cannot turn on the spot; turn it by hand and clear its fault."
@@ -128,4 +128,4 @@ def test_no_command_to_drive_has_a_speed_of_zero() -> None:
     run, listening = without(scenario="arrival")
     run.run()
 
-    assert not [one for one in listening.told if one.mode is CommandMode.GO and not one.speedLimitMps]
+    assert not [one for one in listening.received if one.mode is CommandMode.GO and not one.speedLimitMps]

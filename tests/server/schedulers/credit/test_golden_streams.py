@@ -1,7 +1,7 @@
 """What a client of a seeded run sees, byte for byte, compared with the files in `golden/`.
 
 The clock of the server is set by the test and ids have no entropy, so that only a rate per second is masked.
-After an intended change of the protocol, `PENDULA_GOLDEN=write` writes the files anew.
+After an intended change of the protocol, `PENDULA_GOLDEN=write` rewrites the files.
 """
 
 import asyncio

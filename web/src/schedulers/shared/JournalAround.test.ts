@@ -8,7 +8,7 @@ test("an input is summarised by its command and its sender", () => {
   );
 });
 
-test("a command with its time is told as the command", () => {
+test("a command with its time is shown as the command", () => {
   const command = { at: 1500, command: { type: "next" }, type: "at" };
 
   expect(summaryOf({ answers: [], command, meta: { by: "local" } })).toBe("next (by local)");
