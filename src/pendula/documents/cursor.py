@@ -15,7 +15,8 @@ model only if there were no faults.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from decimal import Decimal
+from contextlib import suppress
+from decimal import Decimal, InvalidOperation
 from enum import Enum, StrEnum
 from re import Pattern, sub
 from re import compile as regex
@@ -51,13 +52,15 @@ _ABSENT, _REFUSED, NO_DEFAULT = _Lack.ABSENT, _Lack.REFUSED, _Lack.NO_DEFAULT
 class Reading:
     """State shared by all cursors of one reading."""
 
-    __slots__ = ("changing", "closed", "context", "findings", "ignore", "locate", "source_name")
+    __slots__ = ("changing", "closed", "context", "findings", "ignore", "locate", "source_name", "text_numbers")
 
     def __init__(self, findings: Findings, context: Any = None) -> None:
         self.findings = findings
         self.context = context
         # Called for each unknown member of an object; unknown members are then no faults.
         self.ignore: Callable[[Cursor, str], None] | None = None
+        # Whether text is a number where a decimal is expected, as for msgspec.
+        self.text_numbers = False
         # Whether absent members keep the values of a present object.
         self.changing = False
         # Whether members that a struct does not know are faults also where it ignores them.
@@ -191,6 +194,9 @@ class Cursor:
     ) -> Any:
         """An exact number, with or without a fraction."""
         value = self._value
+        if self.reading.text_numbers and isinstance(value, str):
+            with suppress(InvalidOperation):
+                return Decimal(value)
         if type(value) is not int and not (isinstance(value, Decimal) and value.is_finite()):
             return self._wrong_kind(default, Decimal(min or 0), "a number", _span("", min, max))
         return self._within(Decimal(value), min, max, default, Decimal(min or 0))

@@ -51,6 +51,8 @@ from pendula.kernel.canonical import Json
 
 T = TypeVar("T")
 
+_ANCHORED = regex(r"(?:\^|\\A)([\s\S]*)(?:\$|\\Z)")
+
 # Reads a value. The arguments are its cursor and the value if it is absent.
 Reader: TypeAlias = Callable[[Cursor, Any], Any]
 
@@ -235,9 +237,11 @@ def _plain(form: Any, meta: Mapping[str, Any]) -> Reader:
         options = {key: meta[name] for key, name in (("min", "min_length"), ("max", "max_length")) if name in meta}
         if "pattern" in meta:
             pattern = meta["pattern"]
-            assert pattern[0] + pattern[-1] == "^$", f"{pattern} is not anchored"
+            anchored = _ANCHORED.fullmatch(pattern)
+            if anchored is None:
+                raise TypeError(f"the pattern {pattern} is not anchored at both ends")
             options["pattern"] = regex(pattern)
-            options["form"] = meta.get("form", pattern[1:-1])
+            options["form"] = meta.get("form", anchored[1])
         return lambda at, default: at.text(**options, default=default)
     if form is int:
         least, most = meta.get("ge"), meta.get("le")

@@ -1,7 +1,7 @@
 """An invalid body is refused with the fault, its place, the allowed values and a suggestion."""
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import pytest
@@ -61,6 +61,34 @@ def test_every_fault_of_a_body_is_reported_with_its_place() -> None:
         ("$.robotIds[1]", 7, ("text from 1 to 128 characters",)),
         ("$.colour", 9, ("dropDurationMs",)),
     ]
+
+
+def test_text_that_is_accepted_as_a_number_is_no_fault_beside_others() -> None:
+    pose = {"x": "1.5", "y": 0, "yaw": 0}
+    parse(encode({"reports": [{**REPORT, "pose": pose}]}), ReportsBody, DocumentLimits())
+
+    with pytest.raises(DocumentRefused) as refused:
+        parse(encode({"reports": [{**REPORT, "pose": pose, "status": "FINE"}]}), ReportsBody, DocumentLimits())
+
+    assert [fault.path for fault in refused.value.faults] == ["$.reports[0].status"]
+
+
+class Odd(msgspec.Struct):
+    """A command whose types only msgspec reads."""
+
+    data: bytes
+    share: float = 0.5
+    word: Annotated[str, msgspec.Meta(pattern="b")] = "b"
+
+
+def test_body_of_types_that_only_msgspec_reads_is_refused_in_its_words() -> None:
+    assert parse(b'{"data": "YQ=="}', Odd, DocumentLimits()) == Odd(b"a")
+
+    with pytest.raises(DocumentRefused) as refused:
+        parse(b'{"data": 1}', Odd, DocumentLimits())
+
+    (fault,) = refused.value.faults
+    assert fault.message.startswith("Expected `bytes`, got `int`")
 
 
 def test_the_member_of_a_free_object_is_part_of_the_place() -> None:

@@ -8,6 +8,7 @@ with `pendula.documents`: all faults, of syntax and of types, are reported in on
 import asyncio
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Annotated, Any, TypeVar, overload
 
 import msgspec
@@ -182,9 +183,12 @@ def as_kind(document: Document, kind: Any) -> Any:
         return msgspec.convert(document.value, kind)
     except msgspec.ValidationError as error:
         complaint = str(error)
-    # Only a refused body is read member by member.
-    typed.read(document, kind)
-    document.root().refuse(complaint)
+    # Only a refused body is read member by member. The commands of an engine may have types that only msgspec reads.
+    root = document.root()
+    root.reading.text_numbers = True
+    with suppress(TypeError):
+        typed.read(document, kind)
+    root.refuse(complaint)
     return document.done()
 
 
